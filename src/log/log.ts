@@ -1,0 +1,105 @@
+import type { Disposable } from '../protocol/disposable.ts';
+import { DroverError } from '../protocol/errors.ts';
+import type { SessionId } from '../protocol/ids.ts';
+import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
+
+/** The door of `log/`: where sessions are kept. One store per workspace folder, rooted at its `.drover`. */
+export interface SessionStore {
+  /** Absolute path of the `.drover` folder. Made at the first write, with a `.gitignore` of `*`. */
+  readonly root: string;
+  /** Ids of all sessions on disk, from the directories, newest first. A folder that can't be read is listed all the same. */
+  list(): Promise<SessionId[]>;
+  /** Makes the session's folder and appends its first records; the caller holds the lease. */
+  create(id: SessionId, first: readonly Draft[]): Promise<SessionWriter>;
+  /** Reads a session. Never writes, never deletes. */
+  read(id: SessionId): Promise<SessionReading>;
+  /** Takes the lease. Throws `LeaseHeld` while another living process has it. Same writer for every caller in this process. */
+  acquire(id: SessionId, why: string): Promise<SessionWriter>;
+  /** Takes the lease whoever holds it: the former holder is fenced off. */
+  takeOver(id: SessionId, why: string): Promise<SessionWriter>;
+  /** Who holds the lease, or null if nobody alive does. */
+  holder(id: SessionId): Promise<LeaseHolder | null>;
+  /** Calls back with every record from `from` on that is in the log or gets there, by whichever process, in order. */
+  follow(id: SessionId, from: Seq, listener: (records: LogRecord[]) => void): Disposable;
+  /** Calls back when a session appears or goes away, in this process or another. */
+  watch(listener: () => void): Disposable;
+  /** The whole of a blob. Throws `BlobDamaged` if its bytes do not match its name. */
+  readBlob(id: SessionId, blob: BlobRef): Promise<Uint8Array>;
+  dispose(): Promise<void>;
+}
+
+export interface LeaseHolder {
+  pid: number;
+  host: string;
+  fence: number;
+  /** True if it is this process. */
+  ours: boolean;
+}
+
+export interface Damage {
+  /** Bytes of the file, end exclusive. */
+  range: [number, number];
+  reason: string;
+}
+
+export interface SessionReading {
+  /** The live records, in order. */
+  records: LogRecord[];
+  damage: Damage[];
+  /** Bytes after the last whole record, passed over. */
+  tornBytes: number;
+  /** Records of a stale writer. */
+  stale: number;
+  /** Set if a record is of a greater format version: this session can only be read. */
+  newer: boolean;
+}
+
+/** The one writer of a session: whoever holds its lease. */
+export interface SessionWriter {
+  readonly id: SessionId;
+  readonly fence: number;
+  /**
+   * Appends the drafts as one write and returns them as records. Resolves when they are durable (fdatasync),
+   * or, with `sync: false`, when they are written. Text over 32 KiB goes to a blob.
+   * Throws `LeaseLost` if another process took the session, `AppendFailed` on disk full or an I/O error:
+   * then nothing of the batch is in the log.
+   */
+  append(drafts: readonly Draft[], options?: { sync?: boolean }): Promise<LogRecord[]>;
+  /** All records so far, read from disk (for `alwaysRefold` and wake). */
+  read(): Promise<SessionReading>;
+  /** Called with every batch this writer appends, after it is written. */
+  onAppend(listener: (records: LogRecord[]) => void): Disposable;
+  /** Called once if the lease is lost. */
+  onLost(listener: () => void): Disposable;
+  /** Gives the lease back. */
+  release(): Promise<void>;
+}
+
+export class LeaseHeld extends DroverError {
+  readonly holder: LeaseHolder;
+  constructor(holder: LeaseHolder) {
+    super(
+      'log',
+      `This session is being run by process ${holder.pid} on ${holder.host}; take it over to continue here.`,
+    );
+    this.holder = holder;
+  }
+}
+
+export class LeaseLost extends DroverError {
+  constructor() {
+    super('log', 'Another window took this session over; this one now only follows it.');
+  }
+}
+
+export class AppendFailed extends DroverError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('log', message, options);
+  }
+}
+
+export class BlobDamaged extends DroverError {
+  constructor(blob: BlobRef) {
+    super('log', `The stored output ${blob.path} no longer has the bytes it was saved with, so it is not shown.`);
+  }
+}

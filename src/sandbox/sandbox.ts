@@ -1,0 +1,100 @@
+import type { Environment } from '../protocol/environment.ts';
+import { DroverError } from '../protocol/errors.ts';
+import type { ExecutionId, SandboxId, SessionId } from '../protocol/ids.ts';
+import type { Draft } from '../protocol/record.ts';
+
+/** The interface of `sandbox/`: hands that run one program at a time and can die without taking the session along. */
+export interface Sandbox {
+  readonly id: SandboxId;
+  readonly kind: 'container' | 'os';
+  /** Absolute path of the workspace folder inside. */
+  readonly workspace: string;
+  /**
+   * Runs a program and resolves when it has ended, however it ended. Output and exit code are kept inside the sandbox
+   * by `executionId`, so that `lookup` finds them after this process has died.
+   * Throws `SandboxLost` if the sandbox went away under it.
+   */
+  run(request: RunRequest): Promise<RunResult>;
+  /** What became of an execution: asked by a harness that did not see it end. */
+  lookup(executionId: ExecutionId): Promise<Found>;
+}
+
+export interface RunRequest {
+  executionId: ExecutionId;
+  /** Program and arguments, no shell in between. */
+  argv: readonly string[];
+  /** Given to the program's standard input, which is then closed. Default: empty. */
+  stdin?: Uint8Array;
+  /** Absolute, inside the sandbox. Default: the workspace. */
+  cwd?: string;
+  env?: Readonly<Record<string, string>>;
+  /** ms until the whole process group is killed. */
+  timeoutMs: number;
+  signal: AbortSignal;
+  /** Called with output as it comes, stdout and stderr in one stream. */
+  onOutput?: (chunk: Uint8Array) => void;
+  /** At most so many bytes are returned per stream, head and tail kept. Default 256 KiB; what was cut is counted. */
+  maxBytes?: number;
+}
+
+export interface RunResult {
+  ended: 'exited' | 'timed_out' | 'cancelled';
+  /** null unless it exited by itself. 128 + n after signal n. */
+  exitCode: number | null;
+  stdout: Uint8Array;
+  stderr: Uint8Array;
+  /** Bytes between the kept head and tail that were left out, both streams. */
+  cutBytes: number;
+  durationMs: number;
+}
+
+export type Found =
+  | { found: 'finished'; result: RunResult }
+  /** It still runs: `wait` attaches to it. */
+  | { found: 'running'; wait(signal: AbortSignal, onOutput?: (chunk: Uint8Array) => void): Promise<RunResult> }
+  | { found: 'absent' };
+
+/** Appends to the session's log, durable when it resolves. What is made is logged before it is made. */
+export type AppendRecords = (drafts: Draft[]) => Promise<void>;
+
+export interface SandboxOwner {
+  session: SessionId;
+  environment: Environment;
+  /** Absolute path of the workspace folder on the host. */
+  workspaceFolder: string;
+  record: AppendRecords;
+  /** A line of progress for people, such as the build's output. */
+  onProgress?: (line: string) => void;
+}
+
+/** Makes, finds and removes sandboxes. It keeps no truth of its own: labels on the engine and the log say what exists. */
+export interface SandboxProvider {
+  /**
+   * The session's sandbox, provisioned if there is none alive; concurrent callers share one provisioning.
+   * Appends `drover.sandbox_provisioning`, then `_ready` or `_failed`. Throws `SandboxUnavailable`.
+   */
+  acquire(owner: SandboxOwner): Promise<Sandbox>;
+  /** A sandbox of this id that is still alive, or null: never provisions. For recovery. */
+  attach(owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null>;
+  /** Removes the session's sandboxes. Appends `drover.sandbox_removed`. Never throws: what could not be removed is reaped later. */
+  remove(owner: Pick<SandboxOwner, 'session' | 'record'>, reason: string): Promise<void>;
+  /** Removes labelled leftovers of this workspace whose session is not in `keep`. Returns how many. */
+  reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number>;
+  /** What would serve this environment here, in one sentence; or why nothing can. For the UI. */
+  diagnose(environment: Environment): Promise<{ ok: boolean; text: string }>;
+  dispose(): Promise<void>;
+}
+
+/** The sandbox died while something ran in it, or before it could start. */
+export class SandboxLost extends DroverError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('container', message, options);
+  }
+}
+
+/** No sandbox could be provisioned. `message` says why and what to do. */
+export class SandboxUnavailable extends DroverError {
+  constructor(part: 'engine' | 'container', message: string, options?: { cause?: unknown }) {
+    super(part, message, options);
+  }
+}

@@ -1,0 +1,202 @@
+import type { ContentBlock } from '../protocol/content.ts';
+import type { AgentSnapshot } from '../protocol/drover-event.ts';
+import type { Environment } from '../protocol/environment.ts';
+import type { Evaluation, EventOf, Permission, SessionError, StopReason } from '../protocol/event.ts';
+import type { EventId, ExecutionId, SandboxId, SessionId, ThreadId } from '../protocol/ids.ts';
+import type {
+  Actor,
+  BlobRef,
+  ErrorCause,
+  Local,
+  LogRecord,
+  OutcomeKind,
+  Seq,
+  StandingRule,
+} from '../protocol/record.ts';
+import type { ModelUsage, Usd } from '../protocol/usage.ts';
+
+export type Status = 'idle' | 'running' | 'rescheduling' | 'terminated';
+
+/** Something said to a thread: by a person, or by another thread. */
+export interface ThreadInput {
+  type: 'input';
+  id: EventId;
+  seq: Seq;
+  at: string;
+  from: 'person' | 'thread';
+  fromThread: ThreadId | null;
+  content: ContentBlock[];
+  /** null while it waits in the queue. */
+  processedAt: string | null;
+}
+
+export type ReplyBlock =
+  | { type: 'message'; id: EventId; content: ContentBlock[]; raw: unknown }
+  | { type: 'thinking'; id: EventId; raw: unknown }
+  | { type: 'tool_use'; id: EventId };
+
+/** One request to the model and, once its end is in the log, the reply it brought. */
+export interface ModelRequest {
+  type: 'request';
+  /** Id of the `span.model_request_start`. */
+  id: EventId;
+  seq: Seq;
+  at: string;
+  model: string | null;
+  /** open: no end in the log. done: the reply counts. failed: closed with an error, its blocks do not count. */
+  state: 'open' | 'done' | 'failed';
+  endedAt: string | null;
+  /** In the order of the reply, complete only when `done`. */
+  blocks: ReplyBlock[];
+  usage: ModelUsage | null;
+  costUsd: Usd;
+  stopReason: string | null;
+  /** ms from the request to the first streamed content. */
+  ttftMs: number | null;
+  cause: ErrorCause | null;
+}
+
+/** Something a person should know that is no part of the model's conversation. */
+export interface Notice {
+  type: 'notice';
+  id: EventId;
+  seq: Seq;
+  at: string;
+  notice:
+    | { kind: 'error'; error: SessionError; cause: ErrorCause | null; retryInMs: number | null }
+    | { kind: 'damaged'; bytes: number; reason: string }
+    | { kind: 'interrupted'; actor: Actor | null }
+    | { kind: 'sandbox'; state: 'provisioning' | 'ready' | 'failed' | 'lost' | 'removed'; text: string };
+}
+
+export type Entry = ThreadInput | ModelRequest | Notice;
+
+export interface Confirmation {
+  id: EventId;
+  result: 'allow' | 'deny';
+  denyMessage: string | null;
+  at: string;
+  actor: Actor | null;
+  standing: StandingRule | null;
+}
+
+export interface CallResult {
+  id: EventId;
+  seq: Seq;
+  at: string;
+  content: ContentBlock[];
+  isError: boolean;
+  outcome: OutcomeKind;
+  exitCode: number | null;
+  durationMs: number | null;
+  realPath: string | null;
+  blobs: BlobRef[];
+}
+
+export interface ToolCall {
+  /** Id of the tool-use event. */
+  id: EventId;
+  seq: Seq;
+  at: string;
+  thread: ThreadId;
+  /** Span of the reply it came in. It counts only if that request is `done`. */
+  request: EventId;
+  name: string;
+  input: Record<string, unknown>;
+  modelToolUseId: string | null;
+  permission: Permission;
+  evaluation: Evaluation | null;
+  why: string | null;
+  /** Set where the harness refused the call before any policy ran: the text the model gets. */
+  refused: string | null;
+  confirmation: Confirmation | null;
+  execution: { id: ExecutionId; sandbox: SandboxId | null; at: string; seq: Seq } | null;
+  recovered: EventOf<'drover.tool_recovered'>['found'] | null;
+  /** The thread a `create_agent` call made. */
+  child: ThreadId | null;
+  result: CallResult | null;
+}
+
+export interface ThreadState {
+  id: ThreadId;
+  parent: ThreadId | null;
+  createdBy: EventId | null;
+  createdAt: string;
+  agentName: string;
+  agent: AgentSnapshot;
+  status: Status;
+  stopReason: StopReason | null;
+  /** What happened in this thread, in log order. */
+  entries: Entry[];
+  /** Inputs not yet processed, oldest first. */
+  queue: EventId[];
+  /** Interrupts not yet applied, oldest first. */
+  interrupts: EventId[];
+  /** The request without an end, if any. A thread has at most one. */
+  open: ModelRequest | null;
+  /** The last request whose reply counts. */
+  last: ModelRequest | null;
+  /** Calls of `last`, in the order of the reply. */
+  calls: EventId[];
+  /** The model has not seen all there is: a processed input or a result stands after `last`. */
+  unseen: boolean;
+  /** Requests that failed in a row since the last reply or input. */
+  failures: number;
+  /** Where the last failure left the turn. */
+  failure: { error: SessionError; cause: ErrorCause | null } | null;
+  usage: ModelUsage;
+  costUsd: Usd;
+  /** ms the thread was running, closed stretches only; `runningSince` is the open one. */
+  activeMs: number;
+  runningSince: string | null;
+  updatedAt: string;
+}
+
+export interface SandboxState {
+  id: SandboxId;
+  state: 'provisioning' | 'ready' | 'failed' | 'lost' | 'removed';
+  kind: 'container' | 'os' | null;
+  detail: string;
+  at: string;
+  /** ms it took to provision. */
+  durationMs: number | null;
+}
+
+/** What a session is: the fold of its log. Rebuilt from the log at any time, so nothing else is kept in step with it. */
+export interface SessionState {
+  id: SessionId;
+  title: string;
+  createdAt: string;
+  updatedAt: string;
+  agent: AgentSnapshot;
+  roster: AgentSnapshot[];
+  environment: Environment;
+  strategy: string;
+  budgetUsd: Usd | null;
+  archived: boolean;
+  status: Status;
+  stopReason: StopReason | null;
+  primary: ThreadId;
+  /** In order of creation; the primary is the first. */
+  threads: Map<ThreadId, ThreadState>;
+  calls: Map<EventId, ToolCall>;
+  /** Where each event stands, for the inspector and for recall. */
+  seqOf: Map<EventId, Seq>;
+  standing: StandingRule[];
+  sandboxes: Map<SandboxId, SandboxState>;
+  /** The sandbox in use, or null if none was needed yet or the last one is gone. */
+  sandbox: SandboxId | null;
+  /** Reservations without a settlement. */
+  reserved: Map<EventId, { amountUsd: Usd; thread: ThreadId }>;
+  usage: ModelUsage;
+  costUsd: Usd;
+  activeMs: number;
+  runningSince: string | null;
+  /** The last live record. */
+  head: { seq: Seq; hash: string };
+  fence: number;
+  /** Records of a stale writer, passed over. */
+  stale: number;
+}
+
+export type { Local, LogRecord };
