@@ -1,6 +1,7 @@
 import type { SessionError } from '../protocol/event.ts';
 import type { ErrorCause } from '../protocol/record.ts';
 import type { ModelUsage, Usd } from '../protocol/usage.ts';
+import type { ModelBlock, ModelMessage } from '../session/transcript.ts';
 
 /** Where replies come from. One request in, one whole reply out, with what streams on the way told to `on`. */
 export interface ModelClient {
@@ -36,12 +37,7 @@ export interface ModelCall {
   effort?: string;
 }
 
-export interface ModelMessage {
-  role: 'user' | 'assistant';
-  /** Blocks in the Messages API's shape. Those of a reply are verbatim. */
-  content: ModelBlock[];
-}
-export type ModelBlock = { type: string; [key: string]: unknown };
+export type { ModelBlock, ModelMessage };
 
 export interface ModelListener {
   /** A block begins; `index` counts from 0 within the reply. */

@@ -3,16 +3,7 @@ import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { Environment } from '../protocol/environment.ts';
 import type { Evaluation, EventOf, Permission, SessionError, StopReason } from '../protocol/event.ts';
 import type { EventId, ExecutionId, SandboxId, SessionId, ThreadId } from '../protocol/ids.ts';
-import type {
-  Actor,
-  BlobRef,
-  ErrorCause,
-  Local,
-  LogRecord,
-  OutcomeKind,
-  Seq,
-  StandingRule,
-} from '../protocol/record.ts';
+import type { Actor, BlobRef, ErrorCause, OutcomeKind, Seq, StandingRule } from '../protocol/record.ts';
 import type { ModelUsage, Usd } from '../protocol/usage.ts';
 
 export type Status = 'idle' | 'running' | 'rescheduling' | 'terminated';
@@ -138,10 +129,14 @@ export interface ThreadState {
   last: ModelRequest | null;
   /** Calls of `last`, in the order of the reply. */
   calls: EventId[];
-  /** The model has not seen all there is: a processed input or a result stands after `last`. */
-  unseen: boolean;
+  /** Seq of the newest thing in this turn that the model has not seen yet, or -1: see `unseen()` in decide.ts. */
+  unseenAt: Seq;
   /** Requests that failed in a row since the last reply or input. */
   failures: number;
+  /** Replies in a row whose tool call was cut off by the output limit. */
+  cuts: number;
+  /** The turn ended because a person interrupted it. */
+  interrupted: boolean;
   /** Where the last failure left the turn. */
   failure: { error: SessionError; cause: ErrorCause | null } | null;
   usage: ModelUsage;
@@ -198,5 +193,3 @@ export interface SessionState {
   /** Records of a stale writer, passed over. */
   stale: number;
 }
-
-export type { Local, LogRecord };
