@@ -1,0 +1,217 @@
+// @ts-check
+// Makes this machine ready: packages, Node 24, a browser, a VS Code server, a container engine, the sample's image.
+// Needs nothing but Node ≥ 20 and npm, says what it installs and why, and does nothing where all is there already.
+
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { aptInstall } from './apt.mjs';
+import {
+  bin,
+  cache,
+  canRun,
+  Failed,
+  lastLines,
+  mayUseApt,
+  npm,
+  onPath,
+  readJson,
+  root,
+  run,
+  useNodeFrom,
+} from './machine.mjs';
+
+/** The npm package that carries VS Code's own server and workbench, and which VS Code that is. */
+export const codeServer = { package: 'code-server@4.139.1', vscode: '1.139.1' };
+
+/**
+ * @typedef {'packages' | 'node24' | 'browser' | 'vscode' | 'engine' | 'image' | 'osSandbox'} Part
+ * @typedef {{ have: Partial<Record<Part, string>>, missing: Partial<Record<Part, string>> }} Prepared
+ *   `have`: what serves, such as the path of the browser. `missing`: one sentence each, what to do about it.
+ */
+
+/**
+ * Gets the parts in order, later ones even if an earlier one is missing. Throws `Failed` only for the npm packages:
+ * without them nothing goes on.
+ * @param {{ need: readonly Part[], log?: (line: string) => void }} options
+ * @returns {Promise<Prepared>}
+ */
+export async function prepare({ need, log = (line) => console.log(line) }) {
+  /** @type {Prepared} */
+  const prepared = { have: {}, missing: {} };
+  for (const part of order.filter((name) => need.includes(name))) {
+    try {
+      prepared.have[part] = await makers[part](log);
+    } catch (error) {
+      if (part === 'packages') throw error;
+      prepared.missing[part] = error instanceof Error ? error.message : String(error);
+    }
+  }
+  return prepared;
+}
+
+/** @type {readonly Part[]} */
+const order = ['packages', 'node24', 'browser', 'vscode', 'engine', 'image', 'osSandbox'];
+
+/** @typedef {(line: string) => void} Log */
+/** @type {Record<Part, (log: Log) => Promise<string>>} */
+const makers = {
+  packages: installPackages,
+  node24: findNode,
+  browser: findBrowser,
+  vscode: installServer,
+  engine: async (log) => (await import('./engine.mjs')).ensureEngine({ install: mayUseApt(), log }),
+  image: async (log) => (await import('./image.mjs')).ensureSampleImage({ log }),
+  osSandbox: async (log) => (await import('./engine.mjs')).ensureOsSandbox({ install: mayUseApt(), log }),
+};
+
+/** The npm packages of the lock file. @type {(log: Log) => Promise<string>} */
+async function installPackages(log) {
+  const folder = join(root, 'node_modules');
+  if (packagesMatchLock()) return folder;
+  log(
+    'Installing the npm packages of package-lock.json (compiler, bundler, test runners and the libraries Drover ships).',
+  );
+  // `npm ci` deletes the running Node on Windows, where a running program can't be deleted.
+  const command = process.platform === 'win32' && existsSync(folder) ? ['install', '--no-save'] : ['ci'];
+  const result = await npm(command, { timeoutMs: 900_000 });
+  if (result.code !== 0)
+    throw new Failed(`npm ${command.join(' ')} failed, so nothing else can run:\n${lastLines(result.output)}`);
+  return folder;
+}
+
+/** Compares what npm says it installed with the lock file: times of files mean nothing after a clone. */
+function packagesMatchLock() {
+  const installed = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(installed)) return false;
+  const have = readJson(installed).packages;
+  const wanted = Object.entries(readJson(join(root, 'package-lock.json')).packages);
+  return wanted.every(([path, entry]) => {
+    // Of an optional package only the one for this machine is installed.
+    if (path === '' || (entry.optional && !have[path])) return true;
+    return have[path]?.version === entry.version && existsSync(join(root, path));
+  });
+}
+
+/** A Node that runs our tools, the newest of those at hand. @type {(log: Log) => Promise<string>} */
+async function findNode(log) {
+  const ours = join(bin, process.platform === 'win32' ? 'node.cmd' : 'node');
+  if ((await majorOf(ours)) >= 22) return ours;
+  if (Number.parseInt(process.versions.node, 10) >= 22) return process.execPath;
+  // npm may be set to run no install scripts; then the package `node` is there without its binary.
+  const wanted = readJson(join(root, 'package-lock.json')).packages['node_modules/node'].version;
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+  const home = join(cache, `node-${wanted}`);
+  const folder = join(home, 'node_modules', name, 'bin');
+  const node = join(folder, process.platform === 'win32' ? 'node.exe' : 'node');
+  if (!canRun(node)) {
+    log(`Installing Node ${wanted} into ${home}, as the tools need Node 22 or newer and this is ${process.version}.`);
+    await intoCache(home, (partial) =>
+      npm(['install', '--prefix', partial, '--ignore-scripts', `${name}@${wanted}`], { cwd: partial }),
+    );
+  }
+  useNodeFrom(folder);
+  return node;
+}
+
+/** @param {string} node */
+async function majorOf(node) {
+  const { code, output } = await run(node, ['--version'], { timeoutMs: 20_000 });
+  return code === 0 ? Number.parseInt(output.slice(1), 10) : 0;
+}
+
+/** Chromium, or a relative that speaks the same protocol. @type {(log: Log) => Promise<string>} */
+async function findBrowser(log) {
+  const found = browserOfThisMachine();
+  if (found) return found;
+  if (!mayUseApt()) {
+    throw new Failed('No Chromium, Chrome or Edge was found; install one, or name its program in CHROME_PATH.');
+  }
+  log('Installing Chromium with apt-get, as the tests and the headless demo look at a real browser.');
+  // Without any font, text would be boxes.
+  await aptInstall(['chromium', 'fonts-dejavu-core']);
+  const installed = browserOfThisMachine();
+  if (installed) return installed;
+  throw new Failed('Chromium was installed but its program is not on PATH; name it in CHROME_PATH.');
+}
+
+function browserOfThisMachine() {
+  const named = process.env.CHROME_PATH;
+  if (named) return canRun(named) ? named : null;
+  const names = [
+    'chromium',
+    'chromium-browser',
+    'google-chrome',
+    'google-chrome-stable',
+    'chrome',
+    'microsoft-edge',
+    'msedge',
+  ];
+  const places =
+    process.platform === 'darwin'
+      ? ['Google Chrome', 'Chromium', 'Microsoft Edge'].map((app) => `/Applications/${app}.app/Contents/MacOS/${app}`)
+      : [process.env.PROGRAMFILES, process.env['PROGRAMFILES(X86)'], process.env.LOCALAPPDATA].flatMap((home) =>
+          home
+            ? [join(home, 'Google/Chrome/Application/chrome.exe'), join(home, 'Microsoft/Edge/Application/msedge.exe')]
+            : [],
+        );
+  for (const file of [...names.map(onPath), ...places]) if (file && canRun(file)) return file;
+  return null;
+}
+
+/** VS Code's own server and web workbench; returns the folder that has `out/server-main.js`. @type {(log: Log) => Promise<string>} */
+async function installServer(log) {
+  if (process.platform === 'win32') {
+    throw new Failed('The VS Code server is not available on Windows; run this inside WSL, or use desktop VS Code.');
+  }
+  const home = join(cache, codeServer.package.replace('@', '-'));
+  const server = join('node_modules', 'code-server', 'lib', 'vscode');
+  if (existsSync(join(home, server, 'out', 'server-main.js'))) return join(home, server);
+  log(
+    `Installing the VS Code ${codeServer.vscode} server (npm package ${codeServer.package}, about 950 MB) into ${home}: a real VS Code to run Drover in.`,
+  );
+  // No install scripts: they would compile what the server does without.
+  const plain = ['install', '--ignore-scripts'];
+  await intoCache(home, async (partial) => {
+    const steps = [
+      { cwd: partial, args: [...plain, '--no-save', '--prefix', partial, codeServer.package] },
+      { cwd: join(partial, server), args: [...plain, '--omit=dev'] },
+      { cwd: join(partial, server, 'extensions'), args: [...plain, '--omit=dev'] },
+    ];
+    for (const { cwd, args } of steps) {
+      const result = await npm(args, { cwd, timeoutMs: 900_000 });
+      if (result.code !== 0) return result;
+    }
+    return { code: 0, output: '' };
+  });
+  return join(home, server);
+}
+
+/**
+ * Fills a folder beside `home` and renames it when it is whole: an install that was interrupted leaves no half one.
+ * @param {string} home
+ * @param {(partial: string) => Promise<{ code: number, output: string }>} fill
+ */
+async function intoCache(home, fill) {
+  await mkdir(cache, { recursive: true });
+  const partial = await mkdtemp(`${home}.partial-`);
+  try {
+    const result = await fill(partial);
+    if (result.code !== 0) throw new Failed(`npm could not install into ${home}:\n${lastLines(result.output, 6)}`);
+    await rm(home, { recursive: true, force: true });
+    await rename(partial, home);
+  } finally {
+    await rm(partial, { recursive: true, force: true });
+  }
+}
+
+/** What is missing, one line each. @param {Prepared} prepared */
+export const describeMissing = (prepared) => Object.entries(prepared.missing).map(([part, why]) => `${part}: ${why}`);
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const prepared = await prepare({ need: order });
+  for (const [part, what] of Object.entries(prepared.have)) console.log(`${part}: ${what}`);
+  for (const line of describeMissing(prepared)) console.error(`missing ${line}`);
+  process.exitCode = Object.keys(prepared.missing).length > 0 ? 1 : 0;
+}
