@@ -65,9 +65,11 @@ export interface SessionWriter {
    * then nothing of the batch is in the log.
    */
   append(drafts: readonly Draft[], options?: { sync?: boolean }): Promise<LogRecord[]>;
+  /** Stores bytes beside the log, durable when it resolves; name it in a draft's `local.blobs` afterwards. */
+  putBlob(bytes: Uint8Array, mediaType: string): Promise<BlobRef>;
   /** All records so far, read from disk (for `alwaysRefold` and wake). */
   read(): Promise<SessionReading>;
-  /** Called with every batch this writer appends, after it is written. */
+  /** Called with every batch this writer appends, in log order, after it is written and before `append` resolves. */
   onAppend(listener: (records: LogRecord[]) => void): Disposable;
   /** Called once if the lease is lost. */
   onLost(listener: () => void): Disposable;
