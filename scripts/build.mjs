@@ -91,7 +91,13 @@ for (const [from, to] of copies) {
   await mkdir(dirname(target), { recursive: true });
   await cp(join('node_modules', from), target, { recursive: true, filter: (file) => !/\.(ts|map)$/.test(file) });
 }
-await writeFile('dist/THIRD-PARTY-NOTICES.txt', await thirdPartyNotices(metafiles, copies.map(([from]) => from)));
+await writeFile(
+  'dist/THIRD-PARTY-NOTICES.txt',
+  await thirdPartyNotices(
+    metafiles,
+    copies.map(([from]) => from),
+  ),
+);
 // For the benchmark: which files loading the extension reads.
 await writeFile('dist/meta.json', JSON.stringify({ outputs: metafiles[0]?.outputs }));
 if (flags.watch) console.log('Watching.');

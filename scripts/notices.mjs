@@ -11,7 +11,9 @@ import { readJson } from './machine.mjs';
  * @returns {Promise<string>} one section per package, by name
  */
 export async function thirdPartyNotices(metafiles, copied) {
-  const files = metafiles.flatMap((meta) => Object.keys(meta.inputs)).concat(copied.map((path) => `node_modules/${path}`));
+  const files = metafiles
+    .flatMap((meta) => Object.keys(meta.inputs))
+    .concat(copied.map((path) => `node_modules/${path}`));
   const folders = new Set(files.flatMap((file) => packageFolder(file) ?? []));
   const sections = await Promise.all([...folders].map(section));
   return `Drover contains the following third-party software.\n\n${sections.sort().join('\n')}`;

@@ -3,10 +3,12 @@
 // Needs nothing but Node ≥ 20 and npm, says what it installs and why, and does nothing where all is there already.
 
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { aptInstall } from './apt.mjs';
+import { ensureEngine, ensureOsSandbox } from './engine.mjs';
+import { ensureSampleImage } from './image.mjs';
 import {
   bin,
   cache,
@@ -61,10 +63,16 @@ const makers = {
   node24: findNode,
   browser: findBrowser,
   vscode: installServer,
-  engine: async (log) => (await import('./engine.mjs')).ensureEngine({ install: mayUseApt(), log }),
-  image: async (log) => (await import('./image.mjs')).ensureSampleImage({ log }),
-  osSandbox: async (log) => (await import('./engine.mjs')).ensureOsSandbox({ install: mayUseApt(), log }),
+  engine: async (log) => orFail(await ensureEngine({ install: mayUseApt(), log })).how,
+  image: async (log) => orFail(await ensureSampleImage({ log })).image,
+  osSandbox: async (log) => orFail(await ensureOsSandbox({ install: mayUseApt(), log })).how,
 };
+
+/** @template {{ ok: boolean, why: string }} T @param {T} result @returns {T} */
+function orFail(result) {
+  if (!result.ok) throw new Failed(result.why);
+  return result;
+}
 
 /** The npm packages of the lock file. @type {(log: Log) => Promise<string>} */
 async function installPackages(log) {
@@ -169,7 +177,7 @@ async function installServer(log) {
   const server = join('node_modules', 'code-server', 'lib', 'vscode');
   if (existsSync(join(home, server, 'out', 'server-main.js'))) return join(home, server);
   log(
-    `Installing the VS Code ${codeServer.vscode} server (npm package ${codeServer.package}, about 950 MB) into ${home}: a real VS Code to run Drover in.`,
+    `Installing the VS Code ${codeServer.vscode} server (npm package ${codeServer.package}, about 600 MB) into ${home}: a real VS Code to run Drover in.`,
   );
   // No install scripts: they would compile what the server does without.
   const plain = ['install', '--ignore-scripts'];
@@ -195,6 +203,7 @@ async function installServer(log) {
  */
 async function intoCache(home, fill) {
   await mkdir(cache, { recursive: true });
+  await removeLeftovers(home);
   const partial = await mkdtemp(`${home}.partial-`);
   try {
     const result = await fill(partial);
@@ -203,6 +212,16 @@ async function intoCache(home, fill) {
     await rename(partial, home);
   } finally {
     await rm(partial, { recursive: true, force: true });
+  }
+}
+
+/** What an install that was killed left behind; one that is still at work is younger. @param {string} home */
+async function removeLeftovers(home) {
+  for (const name of await readdir(cache)) {
+    const folder = join(cache, name);
+    if (!folder.startsWith(`${home}.partial-`)) continue;
+    const { mtimeMs } = await stat(folder);
+    if (Date.now() - mtimeMs > 3_600_000) await rm(folder, { recursive: true, force: true });
   }
 }
 

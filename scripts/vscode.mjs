@@ -53,7 +53,15 @@ export const quietSettings = {
  * @param {ServerOptions} options
  * @returns {Promise<Server>}
  */
-export async function startServer({ server, node, vsix, settings = {}, env = {}, testDriver = false, trustAll = true }) {
+export async function startServer({
+  server,
+  node,
+  vsix,
+  settings = {},
+  env = {},
+  testDriver = false,
+  trustAll = true,
+}) {
   // Short: the names of its sockets must fit into 107 bytes.
   const home = await mkdtemp(join(tmpdir(), 'drv-'));
   const mark = randomUUID();
@@ -61,7 +69,10 @@ export async function startServer({ server, node, vsix, settings = {}, env = {},
   for (const name of ['home', 'run', 'extensions', 'server', join('user', 'User')]) {
     await mkdir(at(name), { recursive: true, mode: 0o700 });
   }
-  await writeFile(join(home, 'user', 'User', 'settings.json'), JSON.stringify({ ...quietSettings, ...settings }, null, 2));
+  await writeFile(
+    join(home, 'user', 'User', 'settings.json'),
+    JSON.stringify({ ...quietSettings, ...settings }, null, 2),
+  );
 
   const environment = childEnv({
     HOME: at('home'),
@@ -75,7 +86,14 @@ export async function startServer({ server, node, vsix, settings = {}, env = {},
   for (const name of Object.keys(environment)) if (environment[name] === undefined) delete environment[name];
 
   const main = join(server, 'out', 'server-main.js');
-  const folders = ['--server-data-dir', at('server'), '--user-data-dir', at('user'), '--extensions-dir', at('extensions')];
+  const folders = [
+    '--server-data-dir',
+    at('server'),
+    '--user-data-dir',
+    at('user'),
+    '--extensions-dir',
+    at('extensions'),
+  ];
   if (vsix) {
     const args = [main, ...folders, '--accept-server-license-terms', '--install-extension', vsix, '--force'];
     const installed = await run(node, args, { env: environment, timeoutMs: 60_000 });
@@ -83,7 +101,16 @@ export async function startServer({ server, node, vsix, settings = {}, env = {},
   }
 
   const port = await freePort();
-  const flags = ['--host', '127.0.0.1', '--port', String(port), '--without-connection-token', '--accept-server-license-terms', '--telemetry-level', 'off'];
+  const flags = [
+    '--host',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    '--without-connection-token',
+    '--accept-server-license-terms',
+    '--telemetry-level',
+    'off',
+  ];
   if (trustAll) flags.push('--disable-workspace-trust');
   if (testDriver) flags.push('--enable-smoke-test-driver');
 
