@@ -1,6 +1,13 @@
-import type { Disposable } from '../protocol/disposable.ts';
+import type { SessionStore } from '../log/log.ts';
+import type { Policy } from '../policy/policy.ts';
+import { type Disposable, disposable } from '../protocol/disposable.ts';
+import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
+import type { SandboxProvider } from '../sandbox/sandbox.ts';
+import type { Toolbox } from '../tools/tools.ts';
+import { Awake } from './awake.ts';
+import type { ModelClient } from './model.ts';
 
 /** The door of `harness/`: the brain. It holds nothing that must survive a crash. */
 export interface Harness {
@@ -14,4 +21,71 @@ export interface Harness {
   onPreview(listener: (session: SessionId, preview: Preview) => void): Disposable;
   /** Stops all work in this process without touching the logs: like a crash, but tidy. */
   dispose(): Promise<void>;
+}
+
+/** What the brain is given: where the log is, who answers, what hands there are, and who may say no. */
+export interface HarnessDeps {
+  store: SessionStore;
+  /** Absolute path on the host of the folder the sessions work in. */
+  workspaceFolder: string;
+  /** The source that serves a model id. */
+  modelFor(model: string): ModelClient;
+  /** The tools of one thread; `depth` is 0 for the primary, 1 for its children. */
+  toolbox(of: { agent: AgentSnapshot; roster: readonly AgentSnapshot[]; depth: number }): Toolbox;
+  sandboxes: SandboxProvider;
+  policy: Policy;
+  /** Test mode: throw the folded state away after every append and fold again from disk. */
+  alwaysRefold?: boolean;
+  /** Base of the exponential wait before a failed request is made again, ms. Default 1000. */
+  retryBaseMs?: number;
+  /** A line of progress for people while a sandbox is made. */
+  onProgress?: (session: SessionId, line: string) => void;
+}
+
+export function createHarness(deps: HarnessDeps): Harness {
+  const awake = new Map<SessionId, { session: Promise<Awake>; done: Promise<void> }>();
+  const listeners = new Set<(session: SessionId, preview: Preview) => void>();
+  const tell = (session: SessionId, preview: Preview) => {
+    for (const listener of listeners) listener(session, preview);
+  };
+  let disposed = false;
+
+  async function work(id: SessionId, session: Promise<Awake>): Promise<void> {
+    try {
+      await (await session).run();
+    } finally {
+      awake.delete(id);
+    }
+  }
+
+  return {
+    wake(id, why) {
+      if (disposed) return Promise.resolve();
+      const known = awake.get(id);
+      if (known) {
+        // A nudge that comes as the loop ends must not be lost: it starts over.
+        return known.done.then(async () => {
+          if (!awake.has(id) && (await (await known.session).hasNews())) await this.wake(id, why);
+        });
+      }
+      const session = Awake.open(deps, id, why, (preview) => tell(id, preview));
+      const done = work(id, session);
+      awake.set(id, { session, done });
+      return done;
+    },
+    isAwake: (id) => awake.has(id),
+    onPreview(listener) {
+      listeners.add(listener);
+      return disposable(() => listeners.delete(listener));
+    },
+    async dispose() {
+      disposed = true;
+      await Promise.allSettled(
+        [...awake.values()].map(async ({ session, done }) => {
+          (await session).stop();
+          await done;
+        }),
+      );
+    },
+  };
 }

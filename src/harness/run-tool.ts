@@ -1,0 +1,164 @@
+import { text } from '../protocol/content.ts';
+import type { EventId, ExecutionId, SandboxId } from '../protocol/ids.ts';
+import { mint } from '../protocol/ids.ts';
+import { draft, type LogRecord } from '../protocol/record.ts';
+import { type Sandbox, SandboxLost, SandboxUnavailable } from '../sandbox/sandbox.ts';
+import type { ToolCall } from '../session/state.ts';
+import type { Outcome, ToolContext, ToolSpec } from '../tools/tools.ts';
+import type { Awake } from './awake.ts';
+import { inputSha256 } from './input-hash.ts';
+
+/** Runs an approved call: a sandbox if it needs one, the start in the log, the act, its outcome in the log. */
+export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): Promise<void> {
+  const call = awake.call(id);
+  const toolbox = awake.toolbox(awake.thread(call.thread));
+  const spec = toolbox.find(call.name);
+  let sandbox: Sandbox | null = null;
+  if (spec?.sandboxed) {
+    try {
+      sandbox = await acquire(awake, signal);
+    } catch (error) {
+      await record(awake, call, notStarted(error, signal), null);
+      return;
+    }
+  }
+  if (signal.aborted) {
+    await record(awake, call, cancelled, null);
+    return;
+  }
+  const executionId = mint.execution();
+  await awake.append([
+    draft(
+      'drover.tool_started',
+      {
+        tool_use_id: id,
+        execution_id: executionId,
+        sandbox_id: sandbox?.id ?? null,
+        input_sha256: inputSha256(call.input),
+      },
+      { thread: call.thread },
+    ),
+  ]);
+  const outcome = await toolbox.execute(call.name, call.input, context(awake, call, executionId, sandbox, signal));
+  await record(awake, call, outcome, executionId);
+}
+
+/** Provisioning goes on after an interrupt, for the next call; only this call stops waiting for it. */
+async function acquire(awake: Awake, signal: AbortSignal): Promise<Sandbox> {
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  const acquiring = awake.deps.sandboxes.acquire(awake.owner);
+  // If nobody waits for it any more, its failure is in the log already.
+  acquiring.catch(() => undefined);
+  return Promise.race([acquiring, aborted]);
+}
+
+const cancelled: Outcome = {
+  kind: 'cancelled',
+  content: [text('Tool execution was interrupted before completion. Please retry.')],
+};
+
+function notStarted(error: unknown, signal: AbortSignal): Outcome {
+  if (signal.aborted) return cancelled;
+  if (error instanceof SandboxUnavailable || error instanceof SandboxLost) {
+    return { kind: 'failed', content: [text(`No sandbox, so the call did not run. ${error.message}`)] };
+  }
+  throw error;
+}
+
+/**
+ * Finds out what became of a call that was started and whose end this process did not see:
+ * its true result if the sandbox has it, a second run only if it is idempotent, else the honest "may have happened".
+ */
+export async function recoverTool(awake: Awake, id: EventId, signal: AbortSignal): Promise<void> {
+  const call = awake.call(id);
+  const execution = call.execution;
+  if (!execution) return;
+  const toolbox = awake.toolbox(awake.thread(call.thread));
+  const spec = toolbox.find(call.name);
+  const sandbox = execution.sandbox ? await awake.deps.sandboxes.attach(awake.owner, execution.sandbox) : null;
+  const recovery = sandbox
+    ? await toolbox.recover(call.name, call.input, context(awake, call, execution.id, sandbox, signal))
+    : ({ found: 'absent' } as const);
+  await awake.append([
+    draft(
+      'drover.tool_recovered',
+      { tool_use_id: id, execution_id: execution.id, found: recovery.found },
+      { thread: call.thread },
+    ),
+  ]);
+  if (recovery.found !== 'absent') await record(awake, call, await recovery.outcome, execution.id);
+  else if (spec?.idempotent) await runTool(awake, id, signal);
+  else await record(awake, call, nobodyKnows(spec, execution.sandbox, sandbox), execution.id);
+}
+
+function nobodyKnows(spec: ToolSpec | undefined, wasIn: SandboxId | null, sandbox: Sandbox | null): Outcome {
+  if (spec?.sandboxed && wasIn && !sandbox) {
+    const message =
+      'The sandbox this ran in is gone, and with it the result. It may have happened, wholly or in part; check before you do it again.';
+    return { kind: 'lost', content: [text(message)] };
+  }
+  const message =
+    'Drover was stopped while this ran, and nobody can say what became of it. It may have happened, wholly or in part; check before you do it again.';
+  return { kind: 'unknown', content: [text(message)] };
+}
+
+function context(
+  awake: Awake,
+  call: ToolCall,
+  executionId: ExecutionId,
+  sandbox: Sandbox | null,
+  signal: AbortSignal,
+): ToolContext {
+  return {
+    executionId,
+    thread: call.thread,
+    signal,
+    sandbox: () => (sandbox ? Promise.resolve(sandbox) : acquire(awake, signal)),
+    onOutput: (output) => awake.preview({ type: 'output', thread: call.thread, id: call.id, text: output }),
+    readLog: (range) => readLog(awake, range),
+  };
+}
+
+async function readLog(awake: Awake, range: Parameters<ToolContext['readLog']>[0]): Promise<LogRecord[]> {
+  const ids = range.ids ? new Set(range.ids) : undefined;
+  const records = (await awake.readRecords()).filter((record) =>
+    ids ? ids.has(record.event.id) : record.seq >= (range.from ?? 0) && record.seq <= (range.to ?? Infinity),
+  );
+  return range.full ? Promise.all(records.map((record) => whole(awake, record))) : records;
+}
+
+/** A record with its spilled text put back in place of the preview. */
+async function whole(awake: Awake, record: LogRecord): Promise<LogRecord> {
+  const blob = record.local?.blobs?.find((one) => one.media_type.startsWith('text/'));
+  if (!blob || !('content' in record.event)) return record;
+  const bytes = await awake.deps.store.readBlob(awake.id, blob);
+  const event = { ...record.event, content: [text(new TextDecoder().decode(bytes))] };
+  return { ...record, event };
+}
+
+/** The outcome becomes the call's result: durable before anybody sees it. */
+async function record(awake: Awake, call: ToolCall, outcome: Outcome, executionId: ExecutionId | null): Promise<void> {
+  const blob = outcome.whole ? await awake.putBlob(outcome.whole.bytes, outcome.whole.media_type) : undefined;
+  await awake.append([
+    draft(
+      'agent.tool_result',
+      { tool_use_id: call.id, content: resultBlocks(outcome), is_error: outcome.kind !== 'ok' },
+      {
+        thread: call.thread,
+        local: {
+          outcome: outcome.kind,
+          ...(executionId ? { execution_id: executionId } : {}),
+          ...(outcome.sandbox ? { sandbox_id: outcome.sandbox } : {}),
+          ...(outcome.exitCode === undefined ? {} : { exit_code: outcome.exitCode }),
+          ...(outcome.durationMs === undefined ? {} : { duration_ms: outcome.durationMs }),
+          ...(outcome.realPath === undefined ? {} : { real_path: outcome.realPath }),
+          ...(blob ? { blobs: [blob] } : {}),
+        },
+      },
+    ),
+  ]);
+}
+
+const resultBlocks = (outcome: Outcome) => outcome.content.filter((block) => block.type !== 'redacted');
