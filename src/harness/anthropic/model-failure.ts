@@ -14,6 +14,9 @@ export function retrying(diagnosis: Diagnosis, inMs: number): SessionError {
   };
 }
 
+/** Shorter ones are placeholders for a service that wants none; hiding them would only garble the words. */
+const SECRET_LENGTH = 12;
+
 interface Circumstances {
   error?: unknown;
   /** Attempts that were made. */
@@ -30,7 +33,7 @@ interface Circumstances {
  */
 export function failureOf(diagnosis: Diagnosis, circumstances: Circumstances = {}): ModelFailure {
   const { error, attempts = 1, usage = null, costUsd = 0, key } = circumstances;
-  const redact = (text: string) => (key ? text.replaceAll(key, '[the key]') : text);
+  const redact = (text: string) => (key && key.length >= SECRET_LENGTH ? text.replaceAll(key, '[the key]') : text);
   const tried = attempts > 1 ? `, also at attempt ${attempts}` : '';
   return new ModelFailure(
     {
