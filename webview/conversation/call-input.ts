@@ -1,0 +1,51 @@
+import { html, nothing, type TemplateResult } from 'lit';
+import { unsafeHTML } from 'lit/directives/unsafe-html.js';
+import type { ToolCall } from '../../src/session/state.ts';
+import { diffCounts, diffLines } from '../edit-diff.ts';
+import { renderMarkdown } from '../markdown.ts';
+import { childTask, field } from '../tool-look.ts';
+import { diffView } from './text-view.ts';
+
+const code = (text: string, label: string): TemplateResult =>
+  html`<pre class="input-code" tabindex="0" aria-label=${label}>${text}</pre>`;
+
+const plus = (n: number) => html`<span class="plus">+${n}</span>`;
+const minus = (n: number) => html`<span class="minus">−${n}</span>`;
+
+function editInput(input: ToolCall['input']): TemplateResult {
+  const lines = diffLines(field(input, 'old_string'), field(input, 'new_string'));
+  const { added, removed } = diffCounts(lines);
+  return html`<div class="input-head"><code>${field(input, 'file_path')}</code><span class="counts">${plus(added)} ${minus(removed)}</span>${
+    input.replace_all === true ? html`<span class="quiet">every occurrence</span>` : nothing
+  }</div>${diffView(lines)}`;
+}
+
+function writeInput(input: ToolCall['input']): TemplateResult {
+  const content = field(input, 'content');
+  const lines = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length;
+  return html`<div class="input-head"><code>${field(input, 'file_path')}</code><span class="counts">${plus(lines)}</span><span class="quiet">the whole file</span></div>${code(content, 'Content')}`;
+}
+
+/** All that a call was given, nothing left out: what a person decides on, and what they look up later. */
+export function callInput(call: Pick<ToolCall, 'name' | 'input'>): TemplateResult {
+  switch (call.name) {
+    case 'bash':
+      return code(call.input.restart === true ? 'restart' : field(call.input, 'command'), 'Command');
+    case 'edit':
+      return editInput(call.input);
+    case 'write':
+      return writeInput(call.input);
+    case 'create_agent':
+      return html`<div class="markdown task">${unsafeHTML(renderMarkdown(childTask(call.input)))}</div>${otherInput(call.input)}`;
+    default:
+      return code(JSON.stringify(call.input, null, 2), 'Input');
+  }
+}
+
+const TASK_FIELDS = new Set(['agent', 'agent_name', 'name', 'task', 'message', 'prompt']);
+
+/** Fields of a `create_agent` call that are neither its child's name nor its task. */
+function otherInput(input: ToolCall['input']): TemplateResult | typeof nothing {
+  const rest = Object.entries(input).filter(([name]) => !TASK_FIELDS.has(name));
+  return rest.length === 0 ? nothing : code(JSON.stringify(Object.fromEntries(rest), null, 2), 'More input');
+}

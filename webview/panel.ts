@@ -1,0 +1,10 @@
+import '@vscode/codicons/dist/codicon.css';
+import './styles/base.css';
+import './styles/layout.css';
+import './styles/conversation.css';
+import './styles/card.css';
+import './styles/markdown.css';
+import './styles/terminal.css';
+import './styles/timeline.css';
+import './styles/sides.css';
+import './app.ts';

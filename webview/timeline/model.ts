@@ -1,0 +1,127 @@
+import type { EventId, ThreadId } from '../../src/protocol/ids.ts';
+import type { ModelRequest, SessionState, ThreadState, ToolCall } from '../../src/session/state.ts';
+import { ms } from '../format.ts';
+import type { SandboxSpan } from '../records.ts';
+import { summary } from '../tool-look.ts';
+
+export type BarKind = 'model' | 'tool' | 'wait' | 'sandbox';
+
+/** A stretch of time in which something happened. Times are ms since 1970 on the clock of the log. */
+export interface Bar {
+  key: string;
+  /** The event whose story it is. */
+  id: EventId;
+  kind: BarKind;
+  from: number;
+  /** null while it goes on. */
+  to: number | null;
+  bad: boolean;
+  label: string;
+  /** Which row of its lane, from 0: what overlaps stands below each other. */
+  row: number;
+}
+
+export interface Lane {
+  key: string;
+  name: string;
+  thread: ThreadId | null;
+  /** Ordered by their start. */
+  bars: Bar[];
+  rows: number;
+}
+
+/** Rows a lane may have; what would need more is drawn over the last one. */
+const MAX_ROWS = 4;
+
+const requestBar = (request: ModelRequest): Bar => ({
+  key: `model ${request.id}`,
+  id: request.id,
+  kind: 'model',
+  from: ms(request.at),
+  to: request.endedAt === null ? null : ms(request.endedAt),
+  bad: request.state === 'failed',
+  label: request.model ?? 'model request',
+  row: 0,
+});
+
+/** When the waiting for a person ended, however it ended; null while it goes on. */
+function waitEnd(call: ToolCall): number | null {
+  const at = call.confirmation?.at ?? call.execution?.at ?? call.result?.at;
+  return at === undefined ? null : ms(at);
+}
+
+function callBars(call: ToolCall): Bar[] {
+  const bars: Bar[] = [];
+  const what = `${call.name} ${summary(call.name, call.input)}`.trim();
+  if (call.permission === 'ask') {
+    const from = ms(call.at);
+    const label = `waiting for a person: ${what}`;
+    bars.push({
+      key: `wait ${call.id}`,
+      id: call.id,
+      kind: 'wait',
+      from,
+      to: waitEnd(call),
+      bad: false,
+      label,
+      row: 0,
+    });
+  }
+  if (call.execution) {
+    const to = call.result ? ms(call.result.at) : null;
+    const bad = call.result !== null && call.result.outcome !== 'ok';
+    const from = ms(call.execution.at);
+    bars.push({ key: `tool ${call.id}`, id: call.id, kind: 'tool', from, to, bad, label: what, row: 0 });
+  }
+  return bars;
+}
+
+/** Gives each bar the first row that is free when it starts. Returns how many rows that takes. */
+function stack(bars: Bar[]): number {
+  bars.sort((a, b) => a.from - b.from);
+  const ends: number[] = [];
+  for (const bar of bars) {
+    let row = ends.findIndex((end) => end <= bar.from);
+    if (row < 0) row = Math.min(ends.length, MAX_ROWS - 1);
+    bar.row = row;
+    ends[row] = Math.max(ends[row] ?? 0, bar.to ?? Number.POSITIVE_INFINITY);
+  }
+  return Math.max(1, ends.length);
+}
+
+function lane(key: string, name: string, thread: ThreadId | null, bars: Bar[]): Lane {
+  return { key, name, thread, rows: stack(bars), bars };
+}
+
+function threadBars(session: SessionState, thread: ThreadState): Bar[] {
+  const bars: Bar[] = [];
+  for (const entry of thread.entries) {
+    if (entry.type !== 'request') continue;
+    bars.push(requestBar(entry));
+    for (const block of entry.blocks) {
+      const call = block.type === 'tool_use' ? session.calls.get(block.id) : undefined;
+      if (call) bars.push(...callBars(call));
+    }
+  }
+  return bars;
+}
+
+const sandboxBar = (span: SandboxSpan): Bar => ({
+  key: `sandbox ${span.id}`,
+  id: span.id,
+  kind: 'sandbox',
+  from: ms(span.from),
+  to: span.to === null ? null : ms(span.to),
+  bad: span.failed,
+  label: `making a sandbox: ${span.text}`,
+  row: 0,
+});
+
+/** A lane per thread, in order of creation, and one for the sandbox if there was any. */
+export function lanes(session: SessionState, sandboxes: readonly SandboxSpan[]): Lane[] {
+  const result = [...session.threads.values()].map((thread) =>
+    lane(thread.id, thread.agentName, thread.id, threadBars(session, thread)),
+  );
+  if (sandboxes.length > 0) result.push(lane('sandbox', 'sandbox', null, sandboxes.map(sandboxBar)));
+  return result;
+}
