@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type Docker from 'dockerode';
+import { messageOf } from '../../protocol/errors.ts';
+import { SandboxUnavailable } from '../sandbox.ts';
+import { type EngineEndpoint, engineEndpoints, isLocal } from './endpoint.ts';
+
+/** ms. A local engine answers a ping in a few; one that has not by then hangs. */
+const PING_MS = 5_000;
+
+export interface Engine {
+  docker: Docker;
+  endpoint: EngineEndpoint;
+  version: string;
+}
+
+/**
+ * Finds an engine that answers. dockerode is loaded here, at the first need, not with the extension.
+ * Throws `SandboxUnavailable('engine')`.
+ */
+export async function connect(env: NodeJS.ProcessEnv): Promise<Engine> {
+  const endpoints = engineEndpoints(env);
+  const failures: string[] = [];
+  for (const endpoint of endpoints) {
+    if (!isLocal(endpoint.host)) {
+      failures.push(`${endpoint.host} (from ${endpoint.from}) is on another machine, which does not see this folder`);
+      continue;
+    }
+    try {
+      return await open(endpoint);
+    } catch (error) {
+      failures.push(`${endpoint.host} (from ${endpoint.from}) does not answer: ${firstLine(messageOf(error))}`);
+    }
+  }
+  throw new SandboxUnavailable('engine', noEngine(failures));
+}
+
+function noEngine(failures: string[]): string {
+  const advice = 'start Docker (or set DOCKER_HOST), or use an environment of type "os"';
+  if (failures.length === 0)
+    return `No container engine was found on this machine, so the sandbox can't start; ${advice}.`;
+  return `No container engine answers (${failures.join('; ')}), so the sandbox can't start; ${advice}.`;
+}
+
+async function open(endpoint: EngineEndpoint): Promise<Engine> {
+  const { default: Dockerode } = await import('dockerode');
+  const docker = new Dockerode(connection(endpoint));
+  const hung = new Promise<never>((_, reject) => {
+    setTimeout(() => reject(new Error(`no answer within ${PING_MS / 1000} s`)), PING_MS).unref();
+  });
+  const version = await Promise.race([docker.version(), hung]);
+  return { docker, endpoint, version: version.Version };
+}
+
+function connection(endpoint: EngineEndpoint): Docker.DockerOptions {
+  const { host, certificates } = endpoint;
+  if (host.startsWith('unix://')) return { socketPath: host.slice('unix://'.length) };
+  if (host.startsWith('npipe://')) return { socketPath: host.slice('npipe://'.length) };
+  const url = new URL(host.replace(/^tcp:/, certificates ? 'https:' : 'http:'));
+  const options: Docker.DockerOptions = {
+    protocol: certificates ? 'https' : 'http',
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port || (certificates ? 2376 : 2375),
+  };
+  if (!certificates) return options;
+  const read = (name: string) => readFileSync(join(certificates, name));
+  return { ...options, ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem') };
+}
+
+const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
+
+/** The HTTP status of an engine's refusal, or undefined if it never answered. */
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
+    ? error.statusCode
+    : undefined;
+}
+
+/** What the engine said, without dockerode's wrapping. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof Error && 'json' in error) {
+    const body = error.json;
+    if (typeof body === 'object' && body !== null && 'message' in body && typeof body.message === 'string')
+      return firstLine(body.message);
+  }
+  return firstLine(messageOf(error));
+}

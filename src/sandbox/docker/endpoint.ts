@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+
+/** Where an engine listens. `host` is in DOCKER_HOST's form, so that the CLI can be pointed at the very same one. */
+export interface EngineEndpoint {
+  host: string;
+  /** For people: why this one. */
+  from: string;
+  /** Folder with ca.pem, cert.pem, key.pem, if it speaks TLS. */
+  certificates?: string;
+}
+
+const ContextMeta = z.object({ Endpoints: z.object({ docker: z.object({ Host: z.string() }) }) });
+const DockerConfig = z.object({ currentContext: z.string().optional() });
+
+/**
+ * The engines to try, in order: what the person named (DOCKER_HOST, else the docker context) and nothing else;
+ * with nothing named, the sockets where the common engines listen.
+ */
+export function engineEndpoints(env: NodeJS.ProcessEnv): EngineEndpoint[] {
+  if (env.DOCKER_HOST) return [withCertificates({ host: env.DOCKER_HOST, from: 'DOCKER_HOST' }, env)];
+  const context = contextEndpoint(env);
+  if (context) return [context];
+  return usualSockets(env).map((host) => ({ host, from: 'its usual place' }));
+}
+
+function withCertificates(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): EngineEndpoint {
+  const certificates = env.DOCKER_CERT_PATH;
+  return env.DOCKER_TLS_VERIFY && certificates ? { ...endpoint, certificates } : endpoint;
+}
+
+function contextEndpoint(env: NodeJS.ProcessEnv): EngineEndpoint | undefined {
+  const folder = env.DOCKER_CONFIG ?? join(env.HOME ?? homedir(), '.docker');
+  const name = env.DOCKER_CONTEXT ?? readJson(join(folder, 'config.json'), DockerConfig)?.currentContext;
+  if (!name || name === 'default') return undefined;
+  const key = createHash('sha256').update(name).digest('hex');
+  const host = readJson(join(folder, 'contexts', 'meta', key, 'meta.json'), ContextMeta)?.Endpoints.docker.Host;
+  if (!host) return undefined;
+  const certificates = join(folder, 'contexts', 'tls', key, 'docker');
+  return { host, from: `the docker context "${name}"`, ...(existsSync(certificates) ? { certificates } : {}) };
+}
+
+function usualSockets(env: NodeJS.ProcessEnv): string[] {
+  if (process.platform === 'win32') return ['npipe:////./pipe/docker_engine'];
+  const home = env.HOME ?? homedir();
+  const runtime = env.XDG_RUNTIME_DIR;
+  const sockets = [
+    '/var/run/docker.sock',
+    join(home, '.docker/run/docker.sock'),
+    join(home, '.colima/default/docker.sock'),
+    join(home, '.orbstack/run/docker.sock'),
+    join(home, '.rd/docker.sock'),
+    ...(runtime ? [join(runtime, 'docker.sock'), join(runtime, 'podman/podman.sock')] : []),
+  ];
+  return sockets.filter((path) => existsSync(path)).map((path) => `unix://${path}`);
+}
+
+function readJson<T>(file: string, schema: z.ZodType<T>): T | undefined {
+  try {
+    return schema.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch {
+    // A missing or odd file of the docker CLI's names no engine.
+    return undefined;
+  }
+}
+
+/** An engine on this machine, so that a bind mount means this machine's files. */
+export function isLocal(host: string): boolean {
+  if (host.startsWith('unix://') || host.startsWith('npipe://')) return true;
+  try {
+    return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(host.replace(/^tcp:/, 'http:')).hostname);
+  } catch {
+    return false;
+  }
+}

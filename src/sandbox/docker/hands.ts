@@ -1,0 +1,156 @@
+import type Docker from 'dockerode';
+import type { Environment } from '../../protocol/environment.ts';
+import { SandboxId, type SessionId } from '../../protocol/ids.ts';
+import { draft } from '../../protocol/record.ts';
+import type { Hands, LivingSandbox } from '../hands.ts';
+import type { ProviderOptions } from '../provider.ts';
+import type { SandboxOwner } from '../sandbox.ts';
+import { connect, type Engine } from './client.ts';
+import type { ContainerSandbox } from './container-sandbox.ts';
+import { upDevcontainer } from './devcontainer.ts';
+import { findConfig, NoConfig } from './devcontainer-config.ts';
+import { startImage } from './image.ts';
+import { LABEL, withLabels } from './labels.ts';
+import { isReady, settle } from './settle.ts';
+
+/** Sandboxes in containers of a local engine. */
+export class DockerHands implements Hands {
+  readonly #options: ProviderOptions;
+  readonly #signal: AbortSignal;
+  #engine: Promise<Engine> | undefined;
+
+  /** `signal` ends what is being provisioned. */
+  constructor(options: ProviderOptions, signal: AbortSignal) {
+    this.#options = options;
+    this.#signal = signal;
+  }
+
+  recipe(environment: Environment): string {
+    const { config } = environment;
+    if (config.type === 'image') return `image ${config.image}`;
+    if (config.type === 'devcontainer') return config.path ?? 'devcontainer.json';
+    return config.type;
+  }
+
+  async make(owner: SandboxOwner, id: SandboxId): Promise<{ sandbox: LivingSandbox; detail: string }> {
+    const engine = await this.#connect();
+    const image = this.#imageFor(owner);
+    if (image !== undefined) {
+      const container = await startImage(engine, owner, id, image);
+      const sandbox = await this.#settle(owner, id, container, {});
+      return { sandbox, detail: `container ${container.id.slice(0, 12)} of ${image}` };
+    }
+    const tools = {
+      nodePath: this.#options.nodePath,
+      devcontainerCli: this.#options.devcontainerCli,
+      env: this.#options.env ?? process.env,
+      cacheFolder: this.#options.cacheFolder,
+      signal: this.#signal,
+    };
+    const { containerId, ...inside } = await upDevcontainer(tools, engine, owner, id);
+    const sandbox = await this.#settle(owner, id, engine.docker.getContainer(containerId), inside);
+    return { sandbox, detail: `container ${containerId.slice(0, 12)} from devcontainer.json` };
+  }
+
+  async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null> {
+    // Without an engine there is nothing to adopt; `make` says in words that there is none.
+    const engine = await this.#connect().catch(() => undefined);
+    if (!engine) return null;
+    const filters = withLabels({ session: owner.session, ...(id ? { sandbox: id } : {}) });
+    for (const info of await engine.docker.listContainers({ all: true, filters })) {
+      const container = engine.docker.getContainer(info.Id);
+      const found = SandboxId.safeParse(info.Labels[LABEL.sandbox]);
+      if (info.State === 'running' && found.success) {
+        const sandbox = await this.#settle(owner, found.data, container, {}, true).catch(() => undefined);
+        if (sandbox && (await isReady(sandbox))) return sandbox;
+      }
+      // Half-made by a process that died, or dead itself: of no use to anyone.
+      if (!id) await container.remove({ force: true, v: true }).catch(() => {});
+    }
+    return null;
+  }
+
+  async discard(session: SessionId, id: SandboxId): Promise<void> {
+    await this.#removeLabelled({ session, sandbox: id }).catch(() => []);
+  }
+
+  removeAll(session: SessionId): Promise<SandboxId[]> {
+    return this.#removeLabelled({ session });
+  }
+
+  async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
+    const removed = await this.#removeLabelled(
+      { workspace: workspaceFolder },
+      (info) => ![...keep].some((session) => session === info.Labels[LABEL.session]),
+    );
+    return removed.length;
+  }
+
+  async diagnose(environment: Environment): Promise<string> {
+    const engine = await this.#connect();
+    return `A container made from ${this.recipe(environment)} by the engine at ${engine.endpoint.host} (${engine.version}).`;
+  }
+
+  async dispose(): Promise<void> {
+    this.#engine = undefined;
+  }
+
+  /** Connected to once; forgotten when it failed, so that an engine started later is found. */
+  #connect(): Promise<Engine> {
+    if (!this.#engine) {
+      const connecting = connect(this.#options.env ?? process.env);
+      this.#engine = connecting;
+      connecting.catch(() => {
+        if (this.#engine === connecting) this.#engine = undefined;
+      });
+    }
+    return this.#engine;
+  }
+
+  #imageFor(owner: SandboxOwner): string | undefined {
+    const { config } = owner.environment;
+    if (config.type === 'image') return config.image;
+    const { defaultImage } = this.#options;
+    if (defaultImage === undefined || config.type !== 'devcontainer' || config.path !== undefined) return undefined;
+    try {
+      findConfig(owner.workspaceFolder, undefined);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof NoConfig)) throw error;
+      owner.onProgress?.(`This folder has no devcontainer.json: using the image ${defaultImage}`);
+      return defaultImage;
+    }
+  }
+
+  #settle(
+    owner: SandboxOwner,
+    id: SandboxId,
+    container: Docker.Container,
+    inside: { inside?: string; user?: string },
+    adopting = false,
+  ): Promise<ContainerSandbox> {
+    return settle({
+      id,
+      container,
+      ...inside,
+      markReady: !adopting,
+      onProgress: adopting ? undefined : owner.onProgress,
+      onLost: async (reason) => {
+        await owner.record([draft('drover.sandbox_lost', { sandbox_id: id, reason })]);
+      },
+    });
+  }
+
+  async #removeLabelled(
+    labels: Parameters<typeof withLabels>[0],
+    which: (info: Docker.ContainerInfo) => boolean = () => true,
+  ): Promise<SandboxId[]> {
+    const { docker } = await this.#connect();
+    const all = await docker.listContainers({ all: true, filters: withLabels(labels) });
+    const removed = all.filter(which).map(async (info) => {
+      await docker.getContainer(info.Id).remove({ force: true, v: true });
+      return SandboxId.parse(info.Labels[LABEL.sandbox]);
+    });
+    return (await Promise.allSettled(removed)).flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+  }
+}

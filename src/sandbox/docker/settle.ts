@@ -1,0 +1,154 @@
+import type Docker from 'dockerode';
+import { z } from 'zod';
+import { mint, type SandboxId } from '../../protocol/ids.ts';
+import { SandboxLost, SandboxUnavailable } from '../sandbox.ts';
+import { ContainerSandbox } from './container-sandbox.ts';
+import { weakness } from './hardening.ts';
+import { LABEL } from './labels.ts';
+
+/** Written inside at the end of provisioning: a container without it was left half-made by a crash. */
+const READY = '/tmp/.drover/ready';
+const PROBE_MS = 20_000;
+
+/*
+ * Says whether the user may write to the workspace, without ever changing it: an empty file is made and removed.
+ * Then, if a second argument is given, leaves that file as the mark of a finished provisioning.
+ */
+const PROBE = `
+cd "$1" || { echo missing; exit 0; }
+f=.drover-probe-$$
+if (: >"$f") 2>/dev/null; then rm -f "$f"; echo writable
+else echo "readonly $(id -u):$(id -g) $(stat -c %u:%g . 2>/dev/null)"; fi
+[ -z "$2" ] || { mkdir -p "\${2%/*}" && : >"$2"; } 2>/dev/null
+`;
+
+export interface SettleOptions {
+  id: SandboxId;
+  container: Docker.Container;
+  onLost: (reason: string) => Promise<void>;
+  onProgress?: ((line: string) => void) | undefined;
+  /** It was just made, not found. */
+  markReady: boolean;
+  /** Where the workspace is inside and who works in it, if the maker knows better than the labels. */
+  inside?: string;
+  user?: string;
+}
+
+/**
+ * Turns a started container into a sandbox: checks that it keeps what a sandbox promises, finds the user that can
+ * write to the workspace, and marks it ready. Throws `SandboxUnavailable`.
+ */
+export async function settle(options: SettleOptions): Promise<ContainerSandbox> {
+  const info = await options.container.inspect();
+  const weak = weakness(info.HostConfig, info.Mounts);
+  if (weak)
+    throw new SandboxUnavailable(
+      'container',
+      `The container is not used as a sandbox because ${weak}; take that out of devcontainer.json or of the features it uses.`,
+    );
+  const workspace = options.inside ?? info.Config.Labels[LABEL.inside] ?? info.Config.WorkingDir;
+  const metadata = devcontainerMetadata(info.Config.Labels['devcontainer.metadata']);
+  const user = options.user ?? metadata.user;
+  const env = remoteEnv(metadata.remoteEnv, info.Config.Env);
+  const make = (more: { user?: string; env?: Record<string, string> }) =>
+    new ContainerSandbox({
+      id: options.id,
+      container: options.container,
+      workspace,
+      env: { ...env, ...more.env },
+      onLost: options.onLost,
+      ...(more.user ? { user: more.user } : {}),
+    });
+
+  const first = make(user ? { user } : {});
+  const ready = options.markReady ? READY : '';
+  const answer = await probe(first, ready);
+  if (answer === 'writable') return first;
+  const owner = /^readonly \S+ (\d+:\d+)$/.exec(answer)?.[1];
+  if (owner) {
+    // The workspace is its owner's on the host; nobody else may write to it once root's privileges are dropped.
+    const second = make({ user: owner, env: { HOME: '/tmp/.drover-home' } });
+    if ((await probe(second, ready)) === 'writable') {
+      options.onProgress?.(`Working as user ${owner}, who owns the workspace folder`);
+      return second;
+    }
+  }
+  options.onProgress?.(
+    `The workspace folder can only be read in the sandbox (${answer}): tools that write to it will fail. Drover never changes its owner; make it writable for the user inside.`,
+  );
+  return first;
+}
+
+async function probe(sandbox: ContainerSandbox, ready: string): Promise<string> {
+  try {
+    const result = await sandbox.run({
+      executionId: mint.execution(),
+      argv: ['sh', '-c', PROBE, 'probe', sandbox.workspace, ready],
+      cwd: '/',
+      timeoutMs: PROBE_MS,
+      signal: AbortSignal.timeout(PROBE_MS * 2),
+    });
+    const text = Buffer.from(result.stdout).toString('utf8').trim();
+    if (text === 'missing')
+      throw new SandboxUnavailable(
+        'container',
+        `The workspace is not at ${sandbox.workspace} inside the container; check workspaceFolder and workspaceMount in devcontainer.json.`,
+      );
+    return text;
+  } catch (error) {
+    if (!(error instanceof SandboxLost)) throw error;
+    throw new SandboxUnavailable(
+      'container',
+      `The container started but could not run a command: it needs sh and coreutils (${error.message})`,
+      { cause: error },
+    );
+  }
+}
+
+/** Whether the container's provisioning went through to the end. */
+export async function isReady(sandbox: ContainerSandbox): Promise<boolean> {
+  const result = await sandbox.run({
+    executionId: mint.execution(),
+    argv: ['sh', '-c', '[ -f "$0" ]', READY],
+    cwd: '/',
+    timeoutMs: PROBE_MS,
+    signal: AbortSignal.timeout(PROBE_MS * 2),
+  });
+  return result.exitCode === 0;
+}
+
+const Metadata = z.array(
+  z.object({
+    remoteUser: z.string().optional(),
+    containerUser: z.string().optional(),
+    remoteEnv: z.record(z.string(), z.string().nullable()).optional(),
+  }),
+);
+
+/** What features and devcontainer.json say about the user and the environment; later entries win. */
+function devcontainerMetadata(label: string | undefined): { user?: string; remoteEnv: Record<string, string | null> } {
+  if (!label) return { remoteEnv: {} };
+  const entries = Metadata.safeParse(JSON.parse(label)).data ?? [];
+  const user = entries.findLast((entry) => entry.remoteUser)?.remoteUser;
+  const containerUser = entries.findLast((entry) => entry.containerUser)?.containerUser;
+  const remoteEnv = Object.assign({}, ...entries.map((entry) => entry.remoteEnv ?? {}));
+  const chosen = user ?? containerUser;
+  return { ...(chosen ? { user: chosen } : {}), remoteEnv };
+}
+
+/** `${containerEnv:NAME}` is filled from the container's own environment; a null value unsets. */
+function remoteEnv(values: Record<string, string | null>, containerEnv: readonly string[]): Record<string, string> {
+  const own = new Map(
+    containerEnv.map((entry): [string, string] => {
+      const at = entry.indexOf('=');
+      return [entry.slice(0, at), entry.slice(at + 1)];
+    }),
+  );
+  const filled: Record<string, string> = {};
+  for (const [name, value] of Object.entries(values)) {
+    filled[name] = (value ?? '').replaceAll(/\$\{containerEnv:([^}:]+)(?::([^}]*))?\}/g, (_, variable, fallback) =>
+      String(own.get(String(variable)) ?? fallback ?? ''),
+    );
+  }
+  return filled;
+}

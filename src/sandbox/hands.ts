@@ -1,0 +1,26 @@
+import type { Environment } from '../protocol/environment.ts';
+import type { SandboxId, SessionId } from '../protocol/ids.ts';
+import type { Sandbox, SandboxOwner } from './sandbox.ts';
+
+/** A sandbox that knows whether it was seen to be gone. */
+export interface LivingSandbox extends Sandbox {
+  readonly lost: boolean;
+}
+
+/** One way to get sandboxes. The provider does the records and the sharing; this does the work. */
+export interface Hands {
+  /** For people and the log: what the sandbox is made from. */
+  recipe(environment: Environment): string;
+  /** Makes one and waits until it can run a command. Throws `SandboxUnavailable`. */
+  make(owner: SandboxOwner, id: SandboxId): Promise<{ sandbox: LivingSandbox; detail: string }>;
+  /** The session's living, wholly provisioned sandbox that another process left, of this id if one is given. */
+  adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null>;
+  /** Removes what a failed `make` left. Never throws. */
+  discard(session: SessionId, id: SandboxId): Promise<void>;
+  /** Removes all of a session's; returns their ids. */
+  removeAll(session: SessionId): Promise<SandboxId[]>;
+  reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number>;
+  /** One sentence on what would serve this environment. Throws if nothing would. */
+  diagnose(environment: Environment): Promise<string>;
+  dispose(): Promise<void>;
+}

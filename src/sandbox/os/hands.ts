@@ -1,0 +1,126 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Environment } from '../../protocol/environment.ts';
+import { mint, SandboxId, SessionId } from '../../protocol/ids.ts';
+import type { Hands, LivingSandbox } from '../hands.ts';
+import type { ProviderOptions } from '../provider.ts';
+import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
+import { OsSandbox } from './os-sandbox.ts';
+import { endOsRuntime, osRuntime } from './runtime.ts';
+
+/** Kept beside a sandbox's files: what labels are to a container. */
+const Note = z.object({ session: SessionId, sandbox: SandboxId, workspace: z.string() });
+type Note = z.infer<typeof Note>;
+const PROBE_MS = 20_000;
+
+/** Sandboxes of the operating system: bubblewrap on Linux, Seatbelt on macOS. */
+export class OsHands implements Hands {
+  readonly #options: ProviderOptions;
+  readonly #root: string;
+  readonly #open = new Map<SandboxId, OsSandbox>();
+
+  constructor(options: ProviderOptions) {
+    this.#options = options;
+    this.#root = join(options.cacheFolder, 'os');
+  }
+
+  recipe(): string {
+    return 'operating system sandbox';
+  }
+
+  async make(owner: SandboxOwner, id: SandboxId): Promise<{ sandbox: LivingSandbox; detail: string }> {
+    await osRuntime(this.#options.seccompHelper);
+    const folder = join(this.#root, id);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const note: Note = { session: owner.session, sandbox: id, workspace: owner.workspaceFolder };
+    await writeFile(join(folder, 'note.json'), JSON.stringify(note));
+    const sandbox = await this.#openSandbox(note);
+    const probe = await sandbox.run({
+      executionId: mint.execution(),
+      argv: ['sh', '-c', 'true'],
+      timeoutMs: PROBE_MS,
+      signal: AbortSignal.timeout(PROBE_MS * 2),
+    });
+    if (probe.exitCode !== 0)
+      throw new SandboxUnavailable(
+        'container',
+        `The operating system's sandbox can't run a command (${Buffer.from(probe.stderr).toString('utf8').trim()}); start Docker and use another environment.`,
+      );
+    return { sandbox, detail: process.platform === 'darwin' ? 'Seatbelt' : 'bubblewrap' };
+  }
+
+  async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null> {
+    const note = this.#notes().find((one) => one.session === owner.session && (!id || one.sandbox === id));
+    return note ? await this.#openSandbox(note) : null;
+  }
+
+  async discard(_session: SessionId, id: SandboxId): Promise<void> {
+    await this.#remove(id).catch(() => {});
+  }
+
+  async removeAll(session: SessionId): Promise<SandboxId[]> {
+    return await this.#removeNoted((note) => note.session === session);
+  }
+
+  async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
+    const removed = await this.#removeNoted((note) => note.workspace === workspaceFolder && !keep.has(note.session));
+    return removed.length;
+  }
+
+  async diagnose(_environment: Environment): Promise<string> {
+    await osRuntime(this.#options.seccompHelper);
+    return `The sandbox of the operating system (${process.platform === 'darwin' ? 'Seatbelt' : 'bubblewrap'}), without network.`;
+  }
+
+  async dispose(): Promise<void> {
+    for (const sandbox of this.#open.values()) sandbox.stopAll();
+    await endOsRuntime();
+  }
+
+  async #openSandbox(note: Note): Promise<OsSandbox> {
+    const known = this.#open.get(note.sandbox);
+    if (known) return known;
+    const sandbox = new OsSandbox({
+      id: note.sandbox,
+      // Rules of the operating system are about real paths.
+      workspace: await realpath(note.workspace),
+      folder: join(await realpath(this.#root), note.sandbox),
+      seccompHelper: this.#options.seccompHelper,
+      env: this.#options.env ?? process.env,
+    });
+    this.#open.set(note.sandbox, sandbox);
+    return sandbox;
+  }
+
+  #notes(): Note[] {
+    let names: string[];
+    try {
+      names = readdirSync(this.#root);
+    } catch {
+      return [];
+    }
+    return names.flatMap((name) => {
+      try {
+        const note = Note.parse(JSON.parse(readFileSync(join(this.#root, name, 'note.json'), 'utf8')));
+        return note.sandbox === name ? note : [];
+      } catch {
+        // Half-made by a process that died before it wrote the note: nothing ever ran in it.
+        return [];
+      }
+    });
+  }
+
+  async #removeNoted(which: (note: Note) => boolean): Promise<SandboxId[]> {
+    const notes = this.#notes().filter(which);
+    for (const note of notes) await this.#remove(note.sandbox);
+    return notes.map((note) => note.sandbox);
+  }
+
+  async #remove(id: SandboxId): Promise<void> {
+    this.#open.get(id)?.stopAll();
+    this.#open.delete(id);
+    await rm(join(this.#root, id), { recursive: true, force: true });
+  }
+}

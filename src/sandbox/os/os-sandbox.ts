@@ -1,0 +1,192 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
+import { Collector } from '../collect.ts';
+import type { LivingSandbox } from '../hands.ts';
+import { NO_TERMINAL } from '../no-terminal.ts';
+import { lookArgv, type RunnerCall, runArgv } from '../runner.ts';
+import { type Found, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
+import { configFor, type OsLimits, osRuntime } from './runtime.ts';
+
+const DEFAULT_MAX_BYTES = 256 * 1024;
+/** The runner inside enforces the timeout; so long after it, we do. */
+const GRACE_MS = 10_000;
+
+export interface OsSandboxOptions extends OsLimits {
+  id: SandboxId;
+  seccompHelper: string | undefined;
+  /** Where PATH and the like come from; secrets in it are not passed on. */
+  env: NodeJS.ProcessEnv;
+}
+
+/**
+ * A sandbox of the operating system's own making: every call is a process tree with its own view of files, processes
+ * and network. It can't outlive this process, but what has ended stays on disk under its execution id.
+ */
+export class OsSandbox implements LivingSandbox {
+  readonly kind = 'os';
+  readonly id: SandboxId;
+  readonly workspace: string;
+  readonly lost = false;
+  readonly #options: OsSandboxOptions;
+  readonly #running = new Map<ExecutionId, Execution>();
+
+  constructor(options: OsSandboxOptions) {
+    this.id = options.id;
+    this.workspace = options.workspace;
+    this.#options = options;
+    for (const folder of ['exec', 'tmp']) mkdirSync(join(options.folder, folder), { recursive: true, mode: 0o700 });
+  }
+
+  run(request: RunRequest): Promise<RunResult> {
+    const result = this.#run(request);
+    return result.finally(() => this.#running.delete(request.executionId));
+  }
+
+  async #run(request: RunRequest): Promise<RunResult> {
+    const from = performance.now();
+    const call = this.#call(request.executionId, request.maxBytes);
+    const execution = new Execution(new Collector(call, (chunk) => execution.heard(chunk)), request.onOutput);
+    if (request.signal.aborted) return execution.stopped('cancelled', 0);
+    this.#running.set(request.executionId, execution);
+    const onAbort = () => execution.stop('cancelled');
+    request.signal.addEventListener('abort', onAbort, { once: true });
+    const late = setTimeout(() => execution.stop('timed_out'), request.timeoutMs + GRACE_MS);
+    try {
+      const argv = runArgv(call, request, request.cwd ?? this.workspace);
+      await this.#talk(argv, execution, { ...request.env }, request.stdin);
+      const { last } = execution.collector;
+      if (typeof last === 'object') return execution.collector.result(last);
+      if (execution.stopReason) return execution.stopped(execution.stopReason, performance.now() - from);
+      throw new SandboxLost(
+        `The operating system's sandbox ended without a result (${execution.collector.text.trim().slice(-300) || 'no output'}); the command may have run in part.`,
+      );
+    } finally {
+      request.signal.removeEventListener('abort', onAbort);
+      clearTimeout(late);
+    }
+  }
+
+  async lookup(executionId: ExecutionId): Promise<Found> {
+    const running = this.#running.get(executionId);
+    if (running) return { found: 'running', wait: (signal, onOutput) => running.wait(signal, onOutput) };
+    // A command of a process that died is dead too: what is not finished on disk is absent.
+    const execution = new Execution(new Collector(this.#call(executionId, undefined)), undefined);
+    await this.#talk(lookArgv(execution.collector.call), execution, {}, undefined);
+    const { last } = execution.collector;
+    return typeof last === 'object'
+      ? { found: 'finished', result: execution.collector.result(last) }
+      : { found: 'absent' };
+  }
+
+  /** Ends everything that runs in it. */
+  stopAll(): void {
+    for (const execution of this.#running.values()) execution.stop('cancelled');
+  }
+
+  #call(executionId: ExecutionId, maxBytes: number | undefined): RunnerCall {
+    const half = Math.ceil((maxBytes ?? DEFAULT_MAX_BYTES) / 2);
+    return { base: this.#options.folder, executionId, nonce: randomBytes(12).toString('hex'), head: half, tail: half };
+  }
+
+  async #talk(
+    argv: readonly string[],
+    execution: Execution,
+    env: Record<string, string>,
+    stdin: Uint8Array | undefined,
+  ): Promise<void> {
+    const manager = await osRuntime(this.#options.seccompHelper);
+    const tmp = join(this.#options.folder, 'tmp');
+    // The runtime sets TMPDIR to a place of its own, so ours is set by the command itself.
+    const command = ['env', `TMPDIR=${tmp}`, ...argv].map(quoted).join(' ');
+    const config = configFor(this.#options, this.#options.seccompHelper);
+    const wrapped = await manager.wrapWithSandboxArgv(command, '/bin/sh', config);
+    const [program, ...rest] = wrapped.argv;
+    if (!program) throw new SandboxLost("The operating system's sandbox gave no command to start.");
+    const child = spawn(program, rest, {
+      cwd: this.workspace,
+      env: { ...passedEnv(this.#options.env), ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+    });
+    execution.child = child;
+    if (execution.stopReason) execution.stop(execution.stopReason);
+    child.stdin.on('error', () => {});
+    child.stdin.end(stdin ?? new Uint8Array());
+    child.stdout.on('data', (chunk: Buffer) => execution.collector.add('out', chunk));
+    child.stderr.on('data', (chunk: Buffer) => execution.collector.add('err', chunk));
+    await new Promise<void>((resolve, reject) => {
+      child.on('error', (error) =>
+        reject(new SandboxLost(`The operating system's sandbox could not start a command: ${error.message}.`)),
+      );
+      child.on('close', () => resolve());
+    });
+    manager.cleanupAfterCommand();
+    execution.ended();
+  }
+}
+
+/** One running call: its output, and how to end it. */
+class Execution {
+  readonly collector: Collector;
+  child: ChildProcess | undefined;
+  stopReason: 'cancelled' | 'timed_out' | undefined;
+  readonly #listeners = new Set<(chunk: Uint8Array) => void>();
+  readonly #end: Promise<void>;
+  ended: () => void = () => {};
+
+  constructor(collector: Collector, onOutput: ((chunk: Uint8Array) => void) | undefined) {
+    this.collector = collector;
+    if (onOutput) this.#listeners.add(onOutput);
+    this.#end = new Promise((resolve) => {
+      this.ended = resolve;
+    });
+  }
+
+  heard(chunk: Uint8Array): void {
+    for (const listener of this.#listeners) listener(chunk);
+  }
+
+  stop(reason: 'cancelled' | 'timed_out'): void {
+    this.stopReason ??= reason;
+    const pid = this.child?.pid;
+    if (pid === undefined) return;
+    try {
+      // The sandbox's first process takes all others with it: they live in its process namespace or group.
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+  }
+
+  stopped(ended: 'cancelled' | 'timed_out', durationMs: number): RunResult {
+    const stdout = new TextEncoder().encode(this.collector.text);
+    return { ended, exitCode: null, stdout, stderr: new Uint8Array(), cutBytes: 0, durationMs };
+  }
+
+  async wait(signal: AbortSignal, onOutput?: (chunk: Uint8Array) => void): Promise<RunResult> {
+    if (onOutput) this.#listeners.add(onOutput);
+    const onAbort = () => this.stop('cancelled');
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      await this.#end;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+    const { last } = this.collector;
+    return typeof last === 'object' ? this.collector.result(last) : this.stopped(this.stopReason ?? 'cancelled', 0);
+  }
+}
+
+/** One word of a POSIX shell command. */
+const quoted = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;
+
+const PASSED = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_.*|TZ|.*_HOME|GOPATH|NVM_DIR|VIRTUAL_ENV)$/;
+
+/** Of this process's environment only what programs need to be found and to speak the right language. */
+function passedEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const passed = Object.fromEntries(Object.entries(env).filter(([name]) => PASSED.test(name)));
+  return { ...passed, ...NO_TERMINAL };
+}

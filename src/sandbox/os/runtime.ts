@@ -1,0 +1,85 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { SandboxManager as Manager, SandboxRuntimeConfig } from '@anthropic-ai/sandbox-runtime';
+import { messageOf } from '../../protocol/errors.ts';
+import { SandboxUnavailable } from '../sandbox.ts';
+
+/** What one sandbox may touch. Absolute paths on this machine. */
+export interface OsLimits {
+  workspace: string;
+  /** Where executions and temporary files of this sandbox are kept. */
+  folder: string;
+}
+
+/** Places of secrets in a home folder. The rest of it stays readable: tools are installed there. */
+const SECRETS = `.ssh .gnupg .aws .azure .config/gcloud .config/gh .config/hub .docker .kube .netrc .npmrc .pypirc
+  .git-credentials .config/git/credentials .password-store .config/Code .config/anthropic .claude .claude.json`.split(
+  /\s+/,
+);
+/** Of the workspace: run or trusted on the host, or (the last) the sessions' own logs. */
+const NOT_WRITABLE = ['.devcontainer', '.devcontainer.json', '.vscode', '.git/hooks', '.git/config', '.drover'];
+
+let started: Promise<typeof Manager> | undefined;
+
+/**
+ * The runtime, loaded and started at first need; there is one per process. It fails closed: nothing runs if the
+ * operating system can't hold it. Throws `SandboxUnavailable`.
+ */
+export function osRuntime(seccompHelper: string | undefined): Promise<typeof Manager> {
+  if (!started) {
+    const starting = start(seccompHelper);
+    started = starting;
+    starting.catch(() => {
+      started = undefined;
+    });
+  }
+  return started;
+}
+
+/** Ends the runtime, if one was started. */
+export async function endOsRuntime(): Promise<void> {
+  const running = started;
+  started = undefined;
+  await running?.then((manager) => manager.reset()).catch(() => {});
+}
+
+async function start(seccompHelper: string | undefined): Promise<typeof Manager> {
+  const { SandboxManager } = await import('@anthropic-ai/sandbox-runtime');
+  if (!SandboxManager.isSupportedPlatform())
+    throw unavailable(
+      `there is no sandbox for ${process.platform} yet`,
+      'start Docker and use an environment of type "devcontainer" or "image"',
+    );
+  const missing = SandboxManager.checkDependencies().errors;
+  if (missing.length > 0)
+    throw unavailable(
+      missing.join(', '),
+      'install bubblewrap, socat and ripgrep, or start Docker and use another environment',
+    );
+  try {
+    await SandboxManager.initialize(configFor(undefined, seccompHelper));
+  } catch (error) {
+    throw unavailable(messageOf(error), 'start Docker and use an environment of type "devcontainer" or "image"');
+  }
+  return SandboxManager;
+}
+
+const unavailable = (why: string, advice: string): SandboxUnavailable =>
+  new SandboxUnavailable('container', `The operating system's sandbox can't start (${why}); ${advice}.`);
+
+/** Reading is open but for secrets, writing closed but for the workspace and the sandbox's own folder, network closed. */
+export function configFor(limits: OsLimits | undefined, seccompHelper: string | undefined): SandboxRuntimeConfig {
+  const secrets = SECRETS.map((path) => join(homedir(), path)).filter((path) => existsSync(path));
+  const inWorkspace = (path: string) => (limits ? [join(limits.workspace, path)] : []);
+  return {
+    network: { allowedDomains: [], deniedDomains: [] },
+    filesystem: {
+      denyRead: [...secrets, ...inWorkspace('.drover')],
+      allowWrite: limits ? [limits.workspace, limits.folder] : [],
+      // One that does not exist would show up inside as an empty device.
+      denyWrite: NOT_WRITABLE.flatMap(inWorkspace).filter((path) => existsSync(path)),
+    },
+    ...(seccompHelper ? { seccomp: { applyPath: seccompHelper } } : {}),
+  };
+}
