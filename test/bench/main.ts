@@ -1,9 +1,14 @@
 import { activation } from './activation.ts';
 import type { Promised } from './figure.ts';
 import type { Bench, Given } from './given.ts';
+import { noTools, onDemandVsCoupled } from './ttft.ts';
 
 /** Every benchmark by the name its figures begin with. */
-const benches: Record<string, Bench> = { activation };
+const benches: Record<string, Bench> = {
+  'ttft.no_tools': noTools,
+  'ttft.on_demand_vs_coupled': onDemandVsCoupled,
+  activation,
+};
 
 const given: Given = JSON.parse(process.argv[2] ?? '{}');
 const chosen = Object.entries(benches).filter(

@@ -1,0 +1,102 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { root } from '../../scripts/machine.mjs';
+import { createEngine, type Engine } from '../../src/engine.ts';
+import type { SessionStore } from '../../src/log/log.ts';
+import { openStore } from '../../src/log/store.ts';
+import { text } from '../../src/protocol/content.ts';
+import type { Environment, EnvironmentConfig } from '../../src/protocol/environment.ts';
+import { EnvironmentId, mint, type SessionId, type ThreadId } from '../../src/protocol/ids.ts';
+import { draft } from '../../src/protocol/record.ts';
+import { type Rehearsal, startRehearsal } from '../../src/rehearsal/server.ts';
+import { makeFolder } from '../support/temp.ts';
+
+/** What a model takes for its first token here, ms: a common value of the real ones, at the quick end. */
+export const FIRST_TOKEN_MS = 150;
+export const MODEL = 'claude-sonnet-5-5';
+
+export interface Turn {
+  session: SessionId;
+  primary: ThreadId;
+}
+
+/** Drover without an editor: the same engine that the extension starts, on a folder and a model server of its own. */
+export class Rig {
+  readonly folder: string;
+  readonly server: Rehearsal;
+  readonly store: SessionStore;
+  readonly engine: Engine;
+
+  private constructor(folder: string, server: Rehearsal) {
+    this.folder = folder;
+    this.server = server;
+    this.store = openStore({ root: join(folder, '.drover') });
+    this.engine = createEngine({
+      store: this.store,
+      workspaceFolder: folder,
+      apiKey: async () => 'bench',
+      baseUrl: () => server.url,
+      dockerHost: "",
+      rehearsalUrl: async () => server.url,
+      devcontainerCli: join(root, 'dist/devcontainers-cli/devcontainer.js'),
+      onProgress: () => {},
+    });
+  }
+
+  static async open(): Promise<Rig> {
+    const folder = await makeFolder('drover-bench-');
+    const delays = { firstTokenMs: FIRST_TOKEN_MS, perChunkMs: 0 };
+    return new Rig(folder, await startRehearsal({ delays, models: [MODEL], scenario: 'say' }));
+  }
+
+  async session(config: EnvironmentConfig): Promise<Turn> {
+    const session = mint.session();
+    const primary = mint.thread();
+    const created = draft('drover.session_created', {
+      session_id: session,
+      primary_thread_id: primary,
+      title: 'bench',
+      agent: { name: 'Bench', model: MODEL, tools: [{ type: 'agent_toolset_20260401' }] },
+      environment: environment(config),
+      vault_ids: [],
+      strategy: 'elide',
+    });
+    const writer = await this.store.create(session, [created]);
+    await writer.release();
+    return { session, primary };
+  }
+
+  /** Says something and resolves to the ms from the message's being in the log to the first streamed text. */
+  async firstText({ session, primary }: Turn, said: string): Promise<number> {
+    const writer = await this.store.acquire(session, 'a message was sent');
+    const message = draft('user.message', { content: [text(said)] }, { thread: primary, queued: true });
+    const { promise, resolve } = Promise.withResolvers<number>();
+    const listening = this.engine.harness.onPreview((id, preview) => {
+      if (id === session && preview.type === 'delta') resolve(performance.now());
+    });
+    try {
+      await writer.append([message]);
+      const started = performance.now();
+      const rest = this.engine.harness.wake(session, 'a message was sent');
+      const seen = await Promise.race([promise, rest.then(() => promise)]);
+      await rest;
+      return seen - started;
+    } finally {
+      listening.dispose();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.engine.sandboxes.reap(this.folder, new Set());
+    await this.engine.dispose();
+    await this.store.dispose();
+    await this.server.close();
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function environment(config: EnvironmentConfig): Environment {
+  const at = new Date().toISOString();
+  const id = EnvironmentId.parse('env_bench');
+  return { id, type: 'environment', name: 'bench', config, created_at: at, updated_at: at, archived_at: null };
+}
