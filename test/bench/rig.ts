@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from '../../scripts/machine.mjs';
 import { createEngine, type Engine } from '../../src/engine.ts';
@@ -22,12 +22,16 @@ export interface Turn {
 
 /** Drover without an editor: the same engine that the extension starts, on a folder and a model server of its own. */
 export class Rig {
+  /** The workspace. */
   readonly folder: string;
+  readonly #home: string;
   readonly server: Rehearsal;
   readonly store: SessionStore;
   readonly engine: Engine;
 
-  private constructor(folder: string, server: Rehearsal) {
+  private constructor(home: string, server: Rehearsal) {
+    const folder = join(home, 'workspace');
+    this.#home = home;
     this.folder = folder;
     this.server = server;
     this.store = openStore({ root: join(folder, '.drover') });
@@ -36,7 +40,8 @@ export class Rig {
       workspaceFolder: folder,
       apiKey: async () => 'bench',
       baseUrl: () => server.url,
-      dockerHost: "",
+      dockerHost: '',
+      cacheFolder: join(home, 'cache'),
       rehearsalUrl: async () => server.url,
       devcontainerCli: join(root, 'dist/devcontainers-cli/devcontainer.js'),
       onProgress: () => {},
@@ -44,9 +49,10 @@ export class Rig {
   }
 
   static async open(): Promise<Rig> {
-    const folder = await makeFolder('drover-bench-');
+    const home = await makeFolder('drover-bench-');
+    await mkdir(join(home, 'workspace'));
     const delays = { firstTokenMs: FIRST_TOKEN_MS, perChunkMs: 0 };
-    return new Rig(folder, await startRehearsal({ delays, models: [MODEL], scenario: 'say' }));
+    return new Rig(home, await startRehearsal({ delays, models: [MODEL], scenario: 'say' }));
   }
 
   async session(config: EnvironmentConfig): Promise<Turn> {
@@ -91,7 +97,7 @@ export class Rig {
     await this.engine.dispose();
     await this.store.dispose();
     await this.server.close();
-    await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
+    await rm(this.#home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
