@@ -49,12 +49,12 @@ async function demo() {
     if (missing[part]) throw new Failed(missing[part]);
   }
   await packageExtension();
+  if (flags.check) return await checkHeadless(have.engine && have.image ? have.image : '');
   const home = await mkdtemp(join(await realpath(tmpdir()), 'drover-demo-'));
   undo.push(() => rm(home, { recursive: true, force: true, maxRetries: 5 }));
   const folder = join(home, 'sample');
   await copySample(folder);
 
-  if (flags.check) return await checkHeadless(folder);
   console.log(`The sample project is in ${folder}.`);
   if (desktop) return await openDesktop(desktop, folder);
   return await openServer(have.vscode ?? '', have.node24 ?? process.execPath, folder);
@@ -130,13 +130,10 @@ async function openServer(server, node, folder) {
   return 0;
 }
 
-/** @param {string} folder */
-async function checkHeadless(folder) {
-  const { code } = await run('node', [join(root, 'scripts', 'demo-check.mjs'), folder], {
-    env: childEnv(),
-    timeoutMs: 300_000,
-    live: true,
-  });
+/** @param {string} image where the sample's test is run at the end */
+async function checkHeadless(image) {
+  const script = join(root, 'scripts', 'demo-check.mjs');
+  const { code } = await run('node', [script, image], { env: childEnv(), timeoutMs: 400_000, live: true });
   return code;
 }
 

@@ -13,6 +13,7 @@ import { childEnv, Failed, lastLines, run } from './machine.mjs';
 /** What a fresh window needs to be quiet: no welcome page, no telemetry, no updates, no built-in AI. */
 export const quietSettings = {
   'telemetry.telemetryLevel': 'off',
+  'window.autoDetectColorScheme': true,
   'workbench.startupEditor': 'none',
   'workbench.tips.enabled': false,
   'workbench.secondarySideBar.defaultVisibility': 'hidden',
