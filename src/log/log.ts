@@ -100,6 +100,12 @@ export class AppendFailed extends DroverError {
   }
 }
 
+export class SessionMissing extends DroverError {
+  constructor(id: string) {
+    super('log', `There is no session ${id} in this folder; it may have been deleted or moved.`);
+  }
+}
+
 export class BlobDamaged extends DroverError {
   constructor(blob: BlobRef) {
     super('log', `The stored output ${blob.path} no longer has the bytes it was saved with, so it is not shown.`);

@@ -1,0 +1,344 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { type FileHandle, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { LeaseHeld, type LeaseHolder } from './log.ts';
+import { codeOf } from './paths.ts';
+
+/*
+ * A lease is a file that says who may write, and a row of claims beside it that say who was first.
+ *
+ * Fence n belongs to whoever made the file `lease.n`, and only one process can: it is created exclusively. So two
+ * processes that race for a dead session can't both win, and no lock has to be broken, which is where such schemes
+ * go wrong. `lease` itself is a convenience: the content of the highest claim with a fresh heartbeat, replaced
+ * atomically. Where the two differ, the higher fence is right, and its owner writes `lease` again.
+ */
+
+/** A heartbeat older than this means that the holder is gone. */
+export const LEASE_MS = 15_000;
+/** Each failed attempt means that another process has got the lease meanwhile. */
+const MAX_ATTEMPTS = 20;
+
+export interface Holder {
+  pid: number;
+  host: string;
+}
+
+const Holding = z.object({
+  pid: z.number(),
+  host: z.string(),
+  fence: z.number().int(),
+  /** Where `pid` means something: two containers, or Windows and its Linux, can share a host name. */
+  space: z.string(),
+  /** Who of this process: a pid is used again one day. */
+  token: z.string(),
+  /** RFC 3339. */
+  heartbeat: z.string(),
+});
+type Holding = z.infer<typeof Holding>;
+/** Given back: the fence stays, so that the next one is higher. */
+const Released = z.object({ fence: z.number().int() });
+const Content = z.union([Holding, Released]);
+
+/** What the folder says: the highest fence, and whose it is; null if it was given back or can't be read. */
+interface Standing {
+  fence: number;
+  content: Holding | null;
+  /** Nobody can say whose it is, but it was made a moment ago. */
+  beingMade: boolean;
+}
+
+export interface LeaseOptions {
+  holder?: Holder | undefined;
+  now?: (() => Date) | undefined;
+  leaseMs?: number | undefined;
+}
+
+/** Tokens of the leases this process holds. */
+const held = new Set<string>();
+
+/** Reads and takes the lease that the file `path` stands for. */
+export class LeaseFile {
+  readonly path: string;
+  readonly holder: Holder;
+  readonly leaseMs: number;
+  readonly now: () => Date;
+  readonly #space: string;
+
+  constructor(path: string, options: LeaseOptions = {}) {
+    this.path = path;
+    this.holder = options.holder ?? { pid: process.pid, host: hostname() };
+    this.leaseMs = options.leaseMs ?? LEASE_MS;
+    this.now = options.now ?? (() => new Date());
+    this.#space = this.holder.host === hostname() ? processSpace() : this.holder.host;
+  }
+
+  /** Who holds it, or null if nobody alive does. */
+  current(): LeaseHolder | null {
+    const standing = this.look();
+    return this.#isAlive(standing) ? this.#describe(standing) : null;
+  }
+
+  /**
+   * Takes the lease with a fence above `above` and above every one before. With `force` also from a living holder,
+   * who is fenced off by that. Throws `LeaseHeld`, or the system's error if the folder can't be written.
+   */
+  async take(options: { above?: number; force?: boolean } = {}): Promise<Lease> {
+    for (let attempt = 1; ; attempt++) {
+      const standing = this.look();
+      const blocked = this.#isAlive(standing) && !options.force;
+      if (blocked || attempt === MAX_ATTEMPTS) throw new LeaseHeld(this.#describe(standing));
+      const lease = await this.#claim(Math.max(standing.fence, options.above ?? 0) + 1);
+      if (lease) return lease;
+      // Somebody else claimed this very fence, so the folder says something new: look again.
+    }
+  }
+
+  /** The highest fence in the folder. `without` leaves one claim out. */
+  look(without?: number): Standing {
+    let standing = this.#read(this.path);
+    for (const fence of claimsOf(this.path, readdirSync(dirname(this.path)))) {
+      if (fence > standing.fence && fence !== without) standing = { ...this.#read(claimPath(this.path, fence)), fence };
+    }
+    return standing;
+  }
+
+  contentFor(fence: number, token: string): string {
+    const heartbeat = this.now().toISOString();
+    const content: Holding = { ...this.holder, fence, space: this.#space, token, heartbeat };
+    return `${JSON.stringify(content)}\n`;
+  }
+
+  async #claim(fence: number): Promise<Lease | null> {
+    const lease = new Lease(this, fence, randomUUID());
+    const claim = claimPath(this.path, fence);
+    let file: FileHandle;
+    try {
+      file = await open(claim, 'wx');
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return null;
+      throw error;
+    }
+    let taken = false;
+    try {
+      await file.writeFile(lease.content());
+      // The claim of a fence long passed can still be made, once the row has been cleared: it counts for nothing.
+      taken = this.look(fence).fence < fence && (await lease.renew());
+    } finally {
+      await file.close();
+      if (!taken) await rm(claim, { force: true });
+    }
+    if (!taken) return null;
+    await this.#clearClaims(fence);
+    lease.start();
+    return lease;
+  }
+
+  #read(path: string): Standing {
+    const text = readIfThere(path);
+    if (text === undefined) return { fence: 0, content: null, beingMade: false };
+    try {
+      const content = Content.parse(JSON.parse(text));
+      if ('token' in content) return { fence: content.fence, content, beingMade: false };
+      return { fence: content.fence, content: null, beingMade: false };
+    } catch {
+      // Not whole: either it is being written at this moment, or it was cut off in a crash.
+      const file = statSync(path, { throwIfNoEntry: false });
+      return { fence: 0, content: null, beingMade: this.#isFresh(file?.mtimeMs) };
+    }
+  }
+
+  async #clearClaims(below: number): Promise<void> {
+    const old = claimsOf(this.path, await readdir(dirname(this.path))).filter((fence) => fence < below);
+    await Promise.all(old.map((fence) => rm(claimPath(this.path, fence), { force: true })));
+  }
+
+  #isAlive({ content, beingMade }: Standing): boolean {
+    if (!content) return beingMade;
+    if (!this.#isFresh(Date.parse(content.heartbeat))) return false;
+    if (content.space !== this.#space) return true;
+    if (content.pid === this.holder.pid) return held.has(content.token);
+    return isRunning(content.pid);
+  }
+
+  /** Clocks of two hosts differ: one that is far ahead must not hold a lease for ever. */
+  #isFresh(at: number | undefined): boolean {
+    return at !== undefined && Math.abs(this.now().getTime() - at) <= this.leaseMs;
+  }
+
+  #describe({ fence, content }: Standing): LeaseHolder {
+    const { pid, host } = content ?? { pid: 0, host: 'an unknown host' };
+    return { pid, host, fence, ours: pid === this.holder.pid && content?.space === this.#space };
+  }
+}
+
+/** A lease that was taken. It keeps itself alive until it is given back or lost. */
+export class Lease {
+  readonly fence: number;
+  readonly #file: LeaseFile;
+  readonly #token: string;
+  /** What the lease file looked like when we last wrote it: as long as it does, nobody else has. */
+  #mark = '';
+  #timer: NodeJS.Timeout | undefined;
+  #renewing: Promise<boolean> | null = null;
+  #state: 'held' | 'lost' | 'released' = 'held';
+  #onLost: () => void = () => undefined;
+
+  constructor(file: LeaseFile, fence: number, token: string) {
+    this.#file = file;
+    this.fence = fence;
+    this.#token = token;
+  }
+
+  /** What a file says of this lease now. */
+  content(): string {
+    return this.#file.contentFor(this.fence, this.#token);
+  }
+
+  /** Three heartbeats in the time after which a holder counts as gone. The timer keeps no process alive. */
+  start(): void {
+    held.add(this.#token);
+    this.#timer = setInterval(() => void this.renew(), this.#file.leaseMs / 3);
+    this.#timer.unref();
+  }
+
+  /** Called once, when it turns out that somebody else has taken the lease. */
+  whenLost(listener: () => void): void {
+    this.#onLost = listener;
+  }
+
+  /** True while we hold it. One `stat` as long as nothing has changed, so it can be asked before every write. */
+  check(): boolean {
+    if (this.#state !== 'held') return false;
+    if (markOf(statSync(this.#file.path, { throwIfNoEntry: false })) === this.#mark) return true;
+    if (!this.#isHighest()) this.#lose();
+    // Somebody wrote over it who has no right to, or removed it.
+    else void this.renew();
+    return this.#state === 'held';
+  }
+
+  /** Writes a heartbeat; false if the lease is lost. One that can't be written is tried again at the next. */
+  renew(): Promise<boolean> {
+    this.#renewing ??= this.#renew().finally(() => {
+      this.#renewing = null;
+    });
+    return this.#renewing;
+  }
+
+  /** Gives it back: the file keeps the fence, so that the next one is higher. */
+  async release(): Promise<void> {
+    this.#stop();
+    await this.#renewing;
+    if (this.#state !== 'held') return;
+    this.#state = 'released';
+    if (this.#isHighest()) {
+      const content: z.infer<typeof Released> = { fence: this.fence };
+      await replace(this.#file.path, `${JSON.stringify(content)}\n`, this.#token);
+    }
+    await rm(claimPath(this.#file.path, this.fence), { force: true });
+  }
+
+  async #renew(): Promise<boolean> {
+    if (this.#state !== 'held') return false;
+    try {
+      if (!this.#isHighest()) return this.#lose();
+      this.#mark = await replace(this.#file.path, this.content(), this.#token);
+      // A new holder may have written just before us: its claim was there before, so it shows now.
+      return this.#isHighest() || this.#lose();
+    } catch (error) {
+      if (this.#mark === '') throw error;
+      // A full disk, a folder that can't be read: the next heartbeat tries again, and every append looks by itself.
+      return true;
+    }
+  }
+
+  #isHighest(): boolean {
+    try {
+      const { fence, content } = this.#file.look();
+      return fence < this.fence || (fence === this.fence && (content === null || content.token === this.#token));
+    } catch (error) {
+      // The folder itself is gone, and the session with it.
+      if (codeOf(error) === 'ENOENT') return false;
+      throw error;
+    }
+  }
+
+  #lose(): false {
+    if (this.#state === 'held') {
+      this.#state = 'lost';
+      this.#stop();
+      this.#onLost();
+    }
+    return false;
+  }
+
+  #stop(): void {
+    clearInterval(this.#timer);
+    held.delete(this.#token);
+  }
+}
+
+const claimPath = (path: string, fence: number): string => `${path}.${fence}`;
+
+/** Fences of the claims among the names of a folder. */
+function claimsOf(path: string, names: readonly string[]): number[] {
+  const start = `${basename(path)}.`;
+  return names
+    .filter((name) => name.startsWith(start) && /^[1-9]\d*$/.test(name.slice(start.length)))
+    .map((name) => Number(name.slice(start.length)));
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Replaces a file in one step and returns its mark. Windows refuses for a moment while another process reads it. */
+async function replace(path: string, text: string, token: string): Promise<string> {
+  const draft = join(dirname(path), `${basename(path)}.${token}.tmp`);
+  await writeFile(draft, text);
+  // Renaming changes neither inode nor time, and what stands at `path` afterwards may already be another's.
+  const mark = markOf(await stat(draft));
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await rename(draft, path);
+      return mark;
+    } catch (error) {
+      if (attempt === 10 || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) {
+        await rm(draft, { force: true });
+        throw error;
+      }
+      await sleep(20);
+    }
+  }
+}
+
+const markOf = (file: Stats | undefined): string => (file ? `${file.ino} ${file.mtimeMs} ${file.size}` : '');
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it runs, as another user.
+    return codeOf(error) === 'EPERM';
+  }
+}
+
+/** Names the set of processes in which a pid of ours means something. */
+function processSpace(): string {
+  let namespace = '';
+  try {
+    namespace = readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // Not Linux: one space per host.
+  }
+  return `${process.platform} ${hostname()} ${namespace}`;
+}

@@ -1,0 +1,85 @@
+import type { LogRecord } from '../protocol/record.ts';
+import { HASH_CHARS, HASH_MARK, HASH_TAIL_BYTES, hashOf } from './serialize.ts';
+
+const RECORD_START = Buffer.from('{"v":');
+const RECORD_END = Buffer.from(HASH_MARK);
+
+/** The record that bytes `start` to `end` are, or null. Whether it is intact is another question. */
+export function parseLine(buffer: Buffer, start: number, end: number): LogRecord | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(buffer.toString('utf8', start, end));
+  } catch {
+    return null;
+  }
+  return isRecord(value) ? value : null;
+}
+
+/** True if the bytes are exactly those that were written: their hash says so. A trailing carriage return is forgiven. */
+export function isIntact(record: LogRecord, buffer: Buffer, start: number, end: number): boolean {
+  const close = buffer[end - 1] === 0x0d ? end - 1 : end;
+  const body = close - HASH_TAIL_BYTES;
+  if (body <= start || record.hash.length !== HASH_CHARS) return false;
+  if (buffer.toString('latin1', body, close) !== `${HASH_MARK}${record.hash}"}`) return false;
+  return hashOf(buffer.subarray(start, body)) === record.hash;
+}
+
+export interface Found {
+  record: LogRecord;
+  start: number;
+  end: number;
+}
+
+/**
+ * The intact records in bytes that hold something else too: a line that was cut off and then written on,
+ * or zeros where a newline was. The hash decides, so that nothing inside a record's text is taken for one.
+ */
+export function findRecords(bytes: Buffer): Found[] {
+  const found: Found[] = [];
+  // Each try hashes from a start to an end; this bounds all of them together.
+  let budget = 4 * bytes.length + 1024 * 1024;
+  let from = 0;
+  while (budget > 0) {
+    const start = bytes.indexOf(RECORD_START, from);
+    if (start === -1) break;
+    let next = start + 1;
+    for (let mark = bytes.indexOf(RECORD_END, start); mark !== -1 && budget > 0; ) {
+      const end = mark + HASH_TAIL_BYTES;
+      if (end > bytes.length) break;
+      budget -= end - start;
+      const record = intactAt(bytes, start, end);
+      if (record) {
+        found.push({ record, start, end });
+        next = end;
+        break;
+      }
+      mark = bytes.indexOf(RECORD_END, mark + 1);
+    }
+    from = next;
+  }
+  return found;
+}
+
+function intactAt(bytes: Buffer, start: number, end: number): LogRecord | null {
+  const written = bytes.toString('latin1', end - HASH_CHARS - 2, end - 2);
+  if (hashOf(bytes.subarray(start, end - HASH_TAIL_BYTES)) !== written) return null;
+  const record = parseLine(bytes, start, end);
+  return record && isIntact(record, bytes, start, end) ? record : null;
+}
+
+function isRecord(value: unknown): value is LogRecord {
+  if (typeof value !== 'object' || value === null) return false;
+  const { v, seq, at, fence, prev, event, hash } = value as Partial<LogRecord>;
+  return (
+    typeof v === 'number' &&
+    Number.isSafeInteger(seq) &&
+    Number.isSafeInteger(fence) &&
+    typeof at === 'string' &&
+    typeof prev === 'string' &&
+    typeof hash === 'string' &&
+    typeof event === 'object' &&
+    event !== null &&
+    typeof event.id === 'string' &&
+    typeof event.type === 'string'
+  );
+}
