@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { root } from '../../scripts/machine.mjs';
 import { type Server, startServer } from '../../scripts/vscode.mjs';
 import { openBrowser } from '../support/browser.ts';
+import { bytesLoadedByActivate } from '../support/built.ts';
 import { eventually } from '../support/eventually.ts';
 import { Workbench } from '../support/workbench.ts';
 import { figure, type Promised, quantile } from './figure.ts';
@@ -72,23 +73,4 @@ async function activationTimes(workbench: Workbench): Promise<[drover: number, g
       return /(\d+)\s*ms/.exec(text ?? '')?.[1];
     });
   return [Number(await of('Drover')), Number(await of('Git'))];
-}
-
-/** Bytes of the files that importing the extension reads: its entry, and what that imports without being asked later. */
-async function bytesLoadedByActivate(): Promise<number> {
-  const { outputs }: Meta = JSON.parse(await readFile(join(root, 'dist/meta.json'), 'utf8'));
-  const seen = new Set<string>();
-  const visit = (path: string): void => {
-    const output = outputs[path];
-    if (!output || seen.has(path)) return;
-    seen.add(path);
-    for (const { path: next, kind } of output.imports) if (kind !== 'dynamic-import') visit(next);
-  };
-  visit('dist/extension.js');
-  if (seen.size === 0) throw new Error('dist/meta.json does not name dist/extension.js.');
-  return [...seen].reduce((sum, path) => sum + (outputs[path]?.bytes ?? 0), 0);
-}
-
-interface Meta {
-  outputs: Record<string, { bytes: number; imports: { path: string; kind: string }[] }>;
 }
