@@ -1,0 +1,231 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
+import { Agent, AgentDefinition } from '../protocol/agent.ts';
+import { Environment } from '../protocol/environment.ts';
+import { mint } from '../protocol/ids.ts';
+import { CatalogError, CatalogFile, fieldProblem, stored } from './catalog-file.ts';
+import type { LeaseOptions } from './lease.ts';
+import { DEFAULT_MODEL, seeds } from './seeds.ts';
+
+export { CatalogError, DEFAULT_MODEL };
+
+/** What defines an environment; `Environment` is this plus what the catalog adds. */
+const EnvironmentDefinition = Environment.omit({
+  id: true,
+  type: true,
+  created_at: true,
+  updated_at: true,
+  archived_at: true,
+});
+export type EnvironmentDefinition = z.infer<typeof EnvironmentDefinition>;
+
+/** What is left out stays; lists are replaced whole; in `metadata` a null takes a key away. */
+export type AgentChange = Partial<Omit<AgentDefinition, 'metadata'>> & {
+  metadata?: Record<string, string | null>;
+  /** Only if this is still the newest version. */
+  version?: number;
+};
+
+/** The agents and environments of one workspace folder, the same in all its windows. Each call sees what the disk has. */
+export interface Catalog {
+  /** All agents, each in its newest version, in the order they were made; archived ones too. */
+  agents(): Agent[];
+  /** One agent, in a former version if asked. */
+  agent(id: string, version?: number): Agent | undefined;
+  /** All versions of an agent, oldest first. */
+  agentVersions(id: string): Agent[];
+  /** Throws `CatalogError` naming the field that is not valid. So do the calls below. */
+  createAgent(definition: AgentDefinition): Promise<Agent>;
+  /** Makes a new version if anything is different. Sessions that run keep the one they started with. */
+  updateAgent(id: string, change: AgentChange): Promise<Agent>;
+  /** For good: new sessions can't use it. */
+  archiveAgent(id: string): Promise<Agent>;
+  /** All environments, in the order they were made; archived ones too. */
+  environments(): Environment[];
+  environment(id: string): Environment | undefined;
+  createEnvironment(definition: EnvironmentDefinition): Promise<Environment>;
+  /** The type of its config can't be changed. */
+  updateEnvironment(id: string, change: Partial<EnvironmentDefinition>): Promise<Environment>;
+  archiveEnvironment(id: string): Promise<Environment>;
+}
+
+export interface CatalogOptions extends LeaseOptions {
+  /** Model of the built-in agents. */
+  model?: string;
+  /** Told in a sentence what is broken in the file. What can be used is used all the same. */
+  onProblem?: (message: string) => void;
+}
+
+/**
+ * Opens the catalog of a `.drover` folder. A folder that has none gets the built-in agents and environments;
+ * they are written with the first change.
+ * @throws CatalogError if there is a catalog that can't be read
+ */
+export async function openCatalog(root: string, options: CatalogOptions = {}): Promise<Catalog> {
+  const now = options.now ?? (() => new Date());
+  const opened = now().toISOString();
+  const file = new CatalogFile({
+    ...options,
+    root,
+    initial: () => stored(seeds(options.model ?? DEFAULT_MODEL, opened)),
+    onProblem: options.onProblem ?? (() => undefined),
+  });
+  file.read();
+  return new FolderCatalog(file, () => now().toISOString());
+}
+
+class FolderCatalog implements Catalog {
+  readonly #file: CatalogFile;
+  readonly #now: () => string;
+
+  constructor(file: CatalogFile, now: () => string) {
+    this.#file = file;
+    this.#now = now;
+  }
+
+  agents(): Agent[] {
+    return this.#valid(Agent, this.#file.read().agents);
+  }
+
+  agent(id: string, version?: number): Agent | undefined {
+    return this.agentVersions(id).findLast((agent) => version === undefined || agent.version === version);
+  }
+
+  agentVersions(id: string): Agent[] {
+    const { agents, past_agents } = this.#file.read();
+    return this.#valid(Agent, [...past_agents, ...agents]).filter((agent) => agent.id === id);
+  }
+
+  async createAgent(definition: AgentDefinition): Promise<Agent> {
+    check(AgentDefinition, definition, 'agent');
+    const at = this.#now();
+    const dates = { created_at: at, updated_at: at, archived_at: null };
+    const agent: Agent = { ...definition, id: mint.agent(), type: 'agent', version: 1, ...dates };
+    return this.#file.update(({ agents }) => add(agents, agent));
+  }
+
+  async updateAgent(id: string, { version, metadata, ...change }: AgentChange): Promise<Agent> {
+    return this.#file.update((data) => {
+      const before = this.#living(Agent, data.agents, id);
+      if (version !== undefined && version !== before.version) {
+        throw new CatalogError(
+          `Agent "${before.name}" is at version ${before.version} by now, not ${version}, so nothing was changed; look at it again first.`,
+        );
+      }
+      const kept = patched(before.metadata, metadata);
+      const wanted = { ...before, ...plain(change), ...(kept ? { metadata: kept } : {}) };
+      if (isDeepStrictEqual(wanted, before)) return before;
+      const after: Agent = { ...wanted, version: before.version + 1, updated_at: this.#now() };
+      check(AgentDefinition, after, 'agent');
+      data.past_agents.push(before);
+      return replace(data.agents, after);
+    });
+  }
+
+  async archiveAgent(id: string): Promise<Agent> {
+    return this.#file.update(({ agents }) => this.#archive(Agent, agents, id));
+  }
+
+  environments(): Environment[] {
+    return this.#valid(Environment, this.#file.read().environments);
+  }
+
+  environment(id: string): Environment | undefined {
+    return this.environments().find((environment) => environment.id === id);
+  }
+
+  async createEnvironment(definition: EnvironmentDefinition): Promise<Environment> {
+    check(EnvironmentDefinition, definition, 'environment');
+    const at = this.#now();
+    const dates = { created_at: at, updated_at: at, archived_at: null };
+    const environment: Environment = { ...definition, id: mint.environment(), type: 'environment', ...dates };
+    return this.#file.update(({ environments }) => add(environments, environment));
+  }
+
+  async updateEnvironment(id: string, change: Partial<EnvironmentDefinition>): Promise<Environment> {
+    return this.#file.update(({ environments }) => {
+      const before = this.#living(Environment, environments, id);
+      if (change.config && change.config.type !== before.config.type) {
+        throw new CatalogError(
+          `Environment "${before.name}": config.type is ${before.config.type} and can't be changed; make another environment.`,
+        );
+      }
+      const wanted = { ...before, ...plain(change) };
+      if (isDeepStrictEqual(wanted, before)) return before;
+      const after: Environment = { ...wanted, updated_at: this.#now() };
+      check(EnvironmentDefinition, after, 'environment');
+      return replace(environments, after);
+    });
+  }
+
+  async archiveEnvironment(id: string): Promise<Environment> {
+    return this.#file.update(({ environments }) => this.#archive(Environment, environments, id));
+  }
+
+  /** The entries that fit; one that does not stays in the file, and is spoken of. */
+  #valid<T>(schema: z.ZodType<T>, entries: readonly unknown[]): T[] {
+    return entries.filter((entry): entry is T => {
+      const result = schema.safeParse(entry);
+      if (!result.success)
+        this.#file.tell(
+          `An entry of the catalog is left out (${nameOf(entry)}${fieldProblem(result.error)}); mend it in catalog.json.`,
+        );
+      return result.success;
+    });
+  }
+
+  #living<T extends Entry>(schema: z.ZodType<T>, entries: readonly unknown[], id: string): T {
+    const entry = this.#valid(schema, entries).find((one) => one.id === id);
+    if (!entry)
+      throw new CatalogError(`There is no ${id} in this folder's catalog; it may have been made in another folder.`);
+    if (entry.archived_at !== null) throw new CatalogError(`"${entry.name}" is archived, so it can't be changed.`);
+    return entry;
+  }
+
+  #archive<T extends Entry>(schema: z.ZodType<T>, entries: unknown[], id: string): T {
+    const before = this.#valid(schema, entries).find((one) => one.id === id);
+    if (before && before.archived_at !== null) return before;
+    return replace(entries, { ...this.#living(schema, entries, id), archived_at: this.#now() });
+  }
+}
+
+interface Entry {
+  id: string;
+  name: string;
+  archived_at: string | null;
+}
+
+function check(schema: z.ZodType, value: unknown, what: string): void {
+  const result = schema.safeParse(value);
+  if (!result.success) {
+    throw new CatalogError(`The ${what} was not saved: ${fieldProblem(result.error)}.`, { cause: result.error });
+  }
+}
+
+function add<T>(entries: unknown[], entry: T): T {
+  entries.push(entry);
+  return entry;
+}
+
+function replace<T extends Entry>(entries: unknown[], entry: T): T {
+  const index = entries.findIndex(
+    (one) => typeof one === 'object' && one !== null && 'id' in one && one.id === entry.id,
+  );
+  entries[index] = entry;
+  return entry;
+}
+
+/** As it will be read back: what is undefined was not said. */
+const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value));
+
+function patched(
+  before: Record<string, string> | undefined,
+  change: Record<string, string | null> | undefined,
+): Record<string, string> | undefined {
+  if (!change) return before;
+  const kept = Object.entries({ ...before, ...change });
+  return Object.fromEntries(kept.filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
+const nameOf = (entry: unknown): string =>
+  typeof entry === 'object' && entry !== null && 'name' in entry ? `"${String(entry.name)}": ` : '';
