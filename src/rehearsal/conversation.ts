@@ -112,14 +112,22 @@ function callsOf(messages: readonly unknown[]): PastCall[] {
     });
 }
 
-/** A result says in words how its call ended; the operating system's "permission denied" is no person's denial. */
+const ENDINGS: readonly (readonly [Ending, RegExp])[] = [
+  ['denied', /\b(denied|rejected|declined) this (call|tool)|\bdid not allow|\b(call|tool use) was (denied|rejected)/i],
+  ['lost', /\b(sandbox|container)\b.*\b(lost|died|gone|went away)\b/i],
+  ['unknown', /\bmay have (happened|taken effect)|\bnobody can say\b/i],
+  ['cancelled', /^(tool execution was )?(interrupted|cancell?ed)\b/i],
+  ['timed_out', /\btimed out\b/i],
+];
+
+/**
+ * A result says in words how its call ended, in its first line or its last. What a program printed in between, such as
+ * a test runner's "cancelled 0", says nothing of the call.
+ */
 export function endingOf(text: string, isError: boolean): Ending {
   if (!isError) return 'ok';
-  const words = text.replace(/permission denied/gi, '');
-  if (/\b(denied|rejected|declined|did not allow|not allowed)\b/i.test(words)) return 'denied';
-  if (/\b(may have|not known|unknown whether|cannot be known)\b/i.test(words)) return 'unknown';
-  if (/(sandbox|container)\b.*\b(lost|died|gone|went away)\b/is.test(words)) return 'lost';
-  if (/\b(interrupted|cancell?ed)\b/i.test(words)) return 'cancelled';
-  if (/\btimed out\b/i.test(words)) return 'timed_out';
-  return 'failed';
+  const lines = text.trim().split('\n');
+  const telling = [lines[0] ?? '', lines.at(-1) ?? ''];
+  const found = ENDINGS.find(([, words]) => telling.some((line) => words.test(line.trim())));
+  return found?.[0] ?? 'failed';
 }

@@ -25,6 +25,7 @@ export async function sendStream(
   fault: Fault | undefined,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
+  response.flushHeaders();
   const stream = new Stream(response, fault);
   for (const frame of openingFrames(message)) await stream.send(frame);
   await stream.wait(delays.firstTokenMs);

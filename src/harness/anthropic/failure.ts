@@ -6,7 +6,10 @@ export interface Diagnosis {
   /** A public `session.error` type. */
   type: string;
   reason: ErrorCause;
+  /** It may be gone at the next attempt. */
+  passes: boolean;
   what: string;
+  /** Must read well whether or not another attempt follows. */
   advice: string;
 }
 
@@ -19,6 +22,8 @@ export interface Target {
 
 const FAILED = 'model_request_failed_error';
 const SAY_ON = 'send a message to go on';
+const WAIT = `if this goes on, wait a minute and ${SAY_ON}`;
+const CHECK_NETWORK = `if this goes on, check the network and ${SAY_ON}`;
 
 /** At most so many characters of the service's own words go into ours. */
 const QUOTE_LIMIT = 300;
@@ -32,48 +37,56 @@ function quote(words: string | null | undefined): string {
 const overloaded = (code: string): Diagnosis => ({
   type: 'model_overloaded_error',
   reason: 'overloaded',
+  passes: true,
   what: `The model service is overloaded${code}`,
-  advice: `wait a minute, then ${SAY_ON}`,
+  advice: WAIT,
 });
 const rateLimited = (code: string): Diagnosis => ({
   type: 'model_rate_limited_error',
   reason: 'rate_limited',
+  passes: true,
   what: `The model service limits how fast this key may ask${code}`,
-  advice: `wait a minute, then ${SAY_ON}`,
+  advice: WAIT,
 });
 const billing = (code: string, words: string | null): Diagnosis => ({
   type: 'billing_error',
   reason: 'billing',
+  passes: false,
   what: `The model service asks for payment${code}${quote(words)}`,
   advice: `settle the account's billing, then ${SAY_ON}`,
 });
 const badKey = (code: string): Diagnosis => ({
   type: FAILED,
   reason: 'bad_key',
+  passes: false,
   what: `The model service refused the API key${code}`,
   advice: "run 'Drover: Set API Key' and enter a valid one",
 });
 const tooLarge = (code: string): Diagnosis => ({
   type: FAILED,
   reason: 'too_large',
+  passes: false,
   what: `The conversation is too large for the model${code}`,
   advice: 'start a new session, or one with a strategy that leaves old results out',
 });
 const tookTooLong = (what: string): Diagnosis => ({
   type: FAILED,
   reason: 'timeout',
+  passes: true,
   what,
-  advice: `check the network, then ${SAY_ON}`,
+  advice: CHECK_NETWORK,
 });
 const server = (code: string, words: string | null): Diagnosis => ({
   type: FAILED,
   reason: 'server',
+  passes: true,
   what: `The model service had an error of its own${code}${quote(words)}`,
-  advice: `wait a minute, then ${SAY_ON}`,
+  advice: WAIT,
 });
 const badRequest = (code: string, words: string | null): Diagnosis => ({
   type: FAILED,
   reason: 'bad_request',
+  passes: false,
   what: `The model service could not accept the request${code}${quote(words)}`,
   advice: 'start a new session if it keeps happening, and report it with the log',
 });
@@ -81,6 +94,7 @@ const badRequest = (code: string, words: string | null): Diagnosis => ({
 export const noKey = (): Diagnosis => ({
   type: FAILED,
   reason: 'no_key',
+  passes: false,
   what: 'There is no API key for the model service, so nothing was asked',
   advice: "run 'Drover: Set API Key', or 'Drover: Rehearse' to see Drover work without one",
 });
@@ -91,12 +105,14 @@ export const unsendableKey = (): Diagnosis => ({
 export const unreadableKey = (): Diagnosis => ({
   type: FAILED,
   reason: 'no_key',
+  passes: false,
   what: 'The stored API key could not be read, so nothing was asked',
   advice: "run 'Drover: Set API Key' to store it again",
 });
 export const interrupted = (): Diagnosis => ({
   type: FAILED,
   reason: 'interrupted',
+  passes: false,
   what: 'The model request was interrupted',
   advice: SAY_ON,
 });
@@ -105,8 +121,9 @@ export const stalled = (host: string, ms: number): Diagnosis =>
 export const dropped = (host: string): Diagnosis => ({
   type: FAILED,
   reason: 'dropped',
+  passes: true,
   what: `The connection to the model service at ${host} broke in the middle of its reply`,
-  advice: `check the network, then ${SAY_ON}`,
+  advice: CHECK_NETWORK,
 });
 
 /**
@@ -123,6 +140,7 @@ export function fromStatus(status: number, type: string | null, words: string | 
     return {
       type: FAILED,
       reason: 'permission',
+      passes: false,
       what: `The API key may not use the model ${target.model}${code}${quote(words)}`,
       advice: 'choose another model, or a key that may',
     };
@@ -140,6 +158,7 @@ function notFound(code: string, type: string | null, target: Target): Diagnosis 
     return {
       type: FAILED,
       reason: 'unknown_model',
+      passes: false,
       what: `The model service does not know the model ${target.model}${code}`,
       advice: 'choose another model',
     };
@@ -147,6 +166,7 @@ function notFound(code: string, type: string | null, target: Target): Diagnosis 
   return {
     type: FAILED,
     reason: 'bad_request',
+    passes: false,
     what: `There is no Messages API at ${target.host}${code}`,
     advice: 'check the base URL in the settings',
   };
@@ -180,27 +200,31 @@ function fromStreamError(type: string | null, words: string | null, target: Targ
 export function fromConnection(error: unknown, host: string): Diagnosis {
   const code = codeOf(error);
   if (/TIMEDOUT|TIMEOUT/.test(code)) return tookTooLong(`The model service at ${host} did not answer in time`);
-  const network = (what: string, advice: string): Diagnosis => ({ type: FAILED, reason: 'network', what, advice });
+  const network = (what: string, advice: string, passes = true): Diagnosis => ({
+    type: FAILED,
+    reason: 'network',
+    passes,
+    what,
+    advice,
+  });
   const note = code ? ` (${code})` : '';
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|ALTNAME/.test(code)) {
     return network(
       `The certificate of the model service at ${host} could not be verified${note}`,
       "if your network has its own authority, add its certificate to the system's store and check VS Code's proxy settings",
+      false,
     );
   }
   if (/ENOTFOUND|EAI_AGAIN/.test(code)) {
-    return network(
-      `The name of the model service ${host} could not be resolved${note}`,
-      `check the network, then ${SAY_ON}`,
-    );
+    return network(`The name of the model service ${host} could not be resolved${note}`, CHECK_NETWORK);
   }
   if (code === 'ECONNREFUSED') {
     return network(
       `Nothing answers at ${host}, where the model service should be${note}`,
-      `check the base URL in the settings, then ${SAY_ON}`,
+      `check the base URL in the settings and ${SAY_ON}`,
     );
   }
-  return network(`The model service at ${host} could not be reached${note}`, `check the network, then ${SAY_ON}`);
+  return network(`The model service at ${host} could not be reached${note}`, CHECK_NETWORK);
 }
 
 /** The code of the innermost cause, such as ECONNREFUSED; "" if there is none. Looks a few causes deep. */

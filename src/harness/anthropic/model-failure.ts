@@ -28,7 +28,8 @@ interface Circumstances {
 }
 
 /**
- * The end of a request without a reply. Always `exhausted`, never `terminal`: the turn is over, the session is not.
+ * The end of a request without a reply. `retrying` if asking anew may help, which is for the harness to do; else
+ * `exhausted`, and never `terminal`: the turn is over, the session is not.
  * The cause is kept as text only, so that nothing of the request, such as the key, can hang on it.
  */
 export function failureOf(diagnosis: Diagnosis, circumstances: Circumstances = {}): ModelFailure {
@@ -39,7 +40,7 @@ export function failureOf(diagnosis: Diagnosis, circumstances: Circumstances = {
     {
       type: diagnosis.type,
       message: redact(`${diagnosis.what}${tried}; ${diagnosis.advice}.`),
-      retry_status: { type: 'exhausted' },
+      retry_status: { type: diagnosis.passes ? 'retrying' : 'exhausted' },
     },
     diagnosis.reason,
     usage,

@@ -1,11 +1,27 @@
 import type { Conversation } from '../conversation.ts';
 import { type Part, type Reply, replyOf, say } from '../reply.ts';
+import { fixTheSample } from './fix-the-sample.ts';
 import { lookAround } from './look-around.ts';
+import { review } from './review.ts';
 import { echoScenario, sayScenario } from './say.ts';
 import { excerpt, type Scenario } from './scenario.ts';
+import { agents, anyCall, bigOutput, binary, longCommand, manyTurns, parallel } from './small.ts';
 
-/** All pieces the rehearsal can play, the ones a person would choose first. */
-export const scenarios: readonly Scenario[] = [lookAround, sayScenario, echoScenario];
+/** All pieces the rehearsal can play. Those that know their task come first, the one that knows it best foremost. */
+export const scenarios: readonly Scenario[] = [
+  review,
+  fixTheSample,
+  lookAround,
+  sayScenario,
+  echoScenario,
+  parallel,
+  longCommand,
+  bigOutput,
+  binary,
+  manyTurns,
+  agents,
+  anyCall,
+];
 
 /** The piece for a conversation: the one a marker names, else one that knows the task, else the tour. */
 function choose({ marker, task }: Conversation): Scenario | undefined {
