@@ -1,0 +1,179 @@
+import * as vscode from 'vscode';
+import type { ModelClient } from '../harness/model.ts';
+import { openCatalog } from '../log/catalog.ts';
+import { openStore } from '../log/store.ts';
+import { Disposables } from '../protocol/disposable.ts';
+import type { EventId, SessionId } from '../protocol/ids.ts';
+import { Actions } from './actions.ts';
+import { type Answer, answer } from './approvals.ts';
+import { checkEngine } from './check-engine.ts';
+import type { CommandId } from './command-ids.ts';
+import { handlers } from './commands.ts';
+import { continueSession, keyStored } from './continue.ts';
+import { DiffDocuments } from './diff-documents.ts';
+import { Engines } from './engines.ts';
+import { GoingOn } from './going-on.ts';
+import type { LiveSession } from './live-session.ts';
+import { Notifications } from './notifications.ts';
+import { PanelMemory } from './panel-memory.ts';
+import { Panels } from './panels.ts';
+import type { Project } from './project.ts';
+import { Projects } from './projects.ts';
+import { Refusal, showRefusal } from './refusal.ts';
+import { Reporter } from './reporter.ts';
+import { SecretKey } from './secret-key.ts';
+import { Sessions } from './sessions.ts';
+import { showDiff } from './show-diff.ts';
+import { Status } from './status.ts';
+import { SessionTree } from './tree.ts';
+import type { Node } from './tree-nodes.ts';
+
+/** The editor's part of Drover, once it is loaded: everything a command or a view may need. */
+export class App {
+  readonly extension: vscode.Uri;
+  readonly storage: vscode.Uri;
+  readonly reporter = new Reporter();
+  readonly key: SecretKey;
+  readonly projects: Projects;
+  readonly sessions: Sessions;
+  readonly actions: Actions;
+  readonly tree: SessionTree;
+  readonly panels: Panels;
+  readonly engines: Engines;
+  #view: vscode.TreeView<Node> | undefined;
+  readonly #diffs = new DiffDocuments();
+  readonly #owned = new Disposables();
+
+  constructor(context: vscode.ExtensionContext) {
+    this.extension = context.extensionUri;
+    this.storage = context.globalStorageUri;
+    this.key = new SecretKey(context.secrets);
+    this.engines = new Engines({
+      key: this.key,
+      reporter: this.reporter,
+      extension: this.extension,
+      storage: this.storage,
+      sessions: () => this.sessions,
+      preview: (id, preview) => this.panels.preview(id, preview),
+    });
+    this.projects = new Projects({
+      openStore: (root) => openStore({ root }),
+      openCatalog: (root) => openCatalog(root, { onProblem: (message) => this.reporter.notice(message) }),
+      openEngine: (project) => this.engines.open(project),
+    });
+    const failed = (error: unknown) => this.#background(error);
+    this.sessions = new Sessions(this.projects, failed);
+    this.actions = new Actions(this.sessions, failed);
+    this.tree = new SessionTree(this.sessions, this.projects);
+    this.panels = new Panels(
+      this.extension,
+      this.sessions,
+      this.#panelActions(),
+      new PanelMemory(context.workspaceState),
+    );
+  }
+
+  /** Starts what shows itself without being asked: views, notifications, and sessions that go on. */
+  start(view: vscode.TreeView<Node>, treeChanged: vscode.EventEmitter<Node | undefined>): void {
+    this.#view = view;
+    this.#owned.add(this.sessions.onChange(() => treeChanged.fire(undefined)));
+    this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => treeChanged.fire(undefined)));
+    this.#owned.add(new Status(this.sessions, view));
+    this.#owned.add(
+      new Notifications(this.sessions, {
+        visible: (session) => this.panels.visible(session),
+        open: async (session, call) => this.panels.reveal(session, call),
+        answer: (session, call, result, seen) => this.answer(session, { call, result, via: 'notification', seen }),
+        failed: (error) => this.#background(error),
+      }),
+    );
+    this.#owned.add(new GoingOn(this.sessions, this.actions));
+    this.panels.replaceOrphans().catch((error: unknown) => this.#background(error));
+  }
+
+  /** Runs a command; what it throws is shown as a sentence, with the ways out. */
+  async run(id: CommandId, args: readonly unknown[]): Promise<void> {
+    try {
+      await handlers[id](this, args);
+    } catch (error) {
+      if (error instanceof Refusal) await showRefusal(error);
+      else this.reporter.failed(error);
+    }
+  }
+
+  /** Shows a session that was just made, and lets it begin. */
+  async begin(project: Project, id: SessionId): Promise<void> {
+    const session = await this.sessions.find(id);
+    if (!session) throw new Refusal(`The new session is not in ${project.path} any more; something removed it.`);
+    this.panels.open(session);
+    this.actions.goOn(session, 'it was started');
+  }
+
+  async answer(session: LiveSession, given: Answer): Promise<void> {
+    await answer(this.actions, session, given);
+  }
+
+  async showDiff(session: LiveSession, call: EventId): Promise<void> {
+    await showDiff(this.#diffs, session, call);
+  }
+
+  async continueSession(session: LiveSession): Promise<void> {
+    await continueSession(this.actions, session);
+  }
+
+  async keyStored(): Promise<void> {
+    await keyStored(this.sessions, this.actions);
+  }
+
+  async checkEngine(): Promise<void> {
+    await checkEngine(this);
+  }
+
+  /** The client of the API itself, not of the rehearsal. */
+  modelClient(): Promise<ModelClient> {
+    return this.engines.modelClient();
+  }
+
+  /** True if what asks in the session is on the screen: in its panel, or as a row of the Sessions view. */
+  seen(session: LiveSession): boolean {
+    return this.#view?.visible === true || this.panels.visible(session);
+  }
+
+  #panelActions(): ConstructorParameters<typeof Panels>[2] {
+    return {
+      send: (session, content) => this.actions.send(session, content, 'panel'),
+      answer: (session, given) => this.answer(session, given),
+      interrupt: (session, thread) => this.actions.interrupt(session, 'panel', thread),
+      showDiff: (session, call) => this.showDiff(session, call),
+      run: async (session, command) => {
+        await vscode.commands.executeCommand(`drover.${command}`, ...(command === 'takeOver' ? [session.id] : []));
+      },
+    };
+  }
+
+  #background(error: unknown): void {
+    if (error instanceof Refusal) void showRefusal(error);
+    else this.reporter.background(error);
+  }
+
+  async close(): Promise<void> {
+    this.#owned.dispose();
+    this.panels.dispose();
+    this.sessions.dispose();
+    await this.projects.close();
+    await this.engines.close();
+    this.#diffs.dispose();
+    this.reporter.dispose();
+  }
+}
+
+/** Loads and starts the editor's part; the entry of its chunk. */
+export function openApp(
+  context: vscode.ExtensionContext,
+  view: vscode.TreeView<Node>,
+  treeChanged: vscode.EventEmitter<Node | undefined>,
+): App {
+  const app = new App(context);
+  app.start(view, treeChanged);
+  return app;
+}

@@ -1,0 +1,25 @@
+/** Every command of package.json, without its `drover.` prefix. Each has one handler in commands.ts. */
+export const commandIds = [
+  'startSession',
+  'openSession',
+  'interrupt',
+  'continueSession',
+  'approveNext',
+  'denyNext',
+  'focusApproval',
+  'approve',
+  'deny',
+  'showDiff',
+  'archiveSession',
+  'unarchiveSession',
+  'takeOver',
+  'openLogFile',
+  'setApiKey',
+  'pickModel',
+  'rehearse',
+  'openSample',
+  'checkEngine',
+  'showDiagnostics',
+] as const;
+
+export type CommandId = (typeof commandIds)[number];

@@ -1,0 +1,22 @@
+import * as vscode from 'vscode';
+import type { ToolCall } from '../session/state.ts';
+import { changedFile } from './file-call.ts';
+import type { Project } from './project.ts';
+import { Refusal } from './refusal.ts';
+
+/** Throws if the call would write a file that has unsaved changes in an editor here and the person does not save them. */
+export async function unsaved(project: Project, call: Pick<ToolCall, 'name' | 'input'>): Promise<void> {
+  const path = changedFile(project, call);
+  if (!path) return;
+  const wanted = vscode.Uri.file(path).toString();
+  const open = vscode.workspace.textDocuments.find((one) => one.isDirty && one.uri.toString() === wanted);
+  if (!open) return;
+  const name = vscode.workspace.asRelativePath(open.uri);
+  const picked = await vscode.window.showWarningMessage(
+    `${name} has unsaved changes here, and the agent's ${call.name} would not see them. Save them first, or leave the call waiting.`,
+    'Save',
+    'Leave It Waiting',
+  );
+  if (picked === 'Save' && (await open.save())) return;
+  throw new Refusal(`${name} has unsaved changes, so the ${call.name} was not allowed; it still waits for you.`);
+}

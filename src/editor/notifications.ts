@@ -1,0 +1,79 @@
+import * as vscode from 'vscode';
+import type { Disposable } from '../protocol/disposable.ts';
+import type { EventId } from '../protocol/ids.ts';
+import { callPhase } from '../session/fold.ts';
+import { asker, summary } from './describe.ts';
+import type { LiveSession } from './live-session.ts';
+import type { Sessions } from './sessions.ts';
+import { type Waiting, waitingCalls } from './waiting.ts';
+
+/** What the notifications need of the rest. */
+export interface NotificationHost {
+  /** The session's panel is on screen, so its card is seen there. */
+  visible(session: LiveSession): boolean;
+  open(session: LiveSession, call: EventId): Promise<void>;
+  answer(session: LiveSession, call: EventId, result: 'allow' | 'deny', seen: number): Promise<void>;
+  failed(error: unknown): void;
+}
+
+/**
+ * Tells of calls that wait in sessions nobody looks at, one toast at a time. VS Code has no way to take a toast back,
+ * so one whose call was answered elsewhere meanwhile says so when it is used.
+ */
+export class Notifications implements Disposable {
+  readonly #sessions: Sessions;
+  readonly #host: NotificationHost;
+  readonly #told = new Set<EventId>();
+  readonly #subscription: Disposable;
+  #showing = false;
+  #disposed = false;
+
+  constructor(sessions: Sessions, host: NotificationHost) {
+    this.#sessions = sessions;
+    this.#host = host;
+    this.#subscription = sessions.onChange(() => this.#next());
+    this.#next();
+  }
+
+  #next(): void {
+    if (this.#showing || this.#disposed || !vscode.workspace.isTrusted) return;
+    const next = waitingCalls(this.#sessions).find((one) => this.#isNews(one));
+    if (!next) return;
+    this.#told.add(next.call.id);
+    this.#showing = true;
+    this.#tell(next)
+      .catch((error: unknown) => this.#host.failed(error))
+      .finally(() => {
+        this.#showing = false;
+        this.#next();
+      });
+  }
+
+  #isNews({ session, call }: Waiting): boolean {
+    if (this.#told.has(call.id) || this.#host.visible(session)) return false;
+    return session.access(vscode.workspace.isTrusted).mode === 'write';
+  }
+
+  async #tell({ session, call }: Waiting): Promise<void> {
+    const { state } = session;
+    if (!state) return;
+    const seen = state.head.seq;
+    const others = waitingCalls(this.#sessions).length - 1;
+    const more = others > 0 ? ` (and ${others} more waiting)` : '';
+    const message = `${asker(state, call)} asks: ${summary(call)}${more}`;
+    const picked = await vscode.window.showInformationMessage(message, 'Allow', 'Deny', 'Open');
+    if (picked === undefined || this.#disposed) return;
+    if (picked === 'Open') return this.#host.open(session, call.id);
+    const now = session.state?.calls.get(call.id);
+    if (session.state && now && callPhase(session.state, now) !== 'asking') {
+      void vscode.window.showInformationMessage(`Already answered: ${summary(call)}`);
+      return;
+    }
+    await this.#host.answer(session, call.id, picked === 'Allow' ? 'allow' : 'deny', seen);
+  }
+
+  dispose(): void {
+    this.#disposed = true;
+    this.#subscription.dispose();
+  }
+}

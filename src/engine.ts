@@ -1,0 +1,100 @@
+import { createAnthropicClient } from './harness/anthropic.ts';
+import { createHarness, type Harness } from './harness/harness.ts';
+import type { ModelClient } from './harness/model.ts';
+import type { SessionStore } from './log/log.ts';
+import { createPolicy } from './policy/policy.ts';
+import type { SessionId } from './protocol/ids.ts';
+import { REHEARSAL_MODEL } from './rehearsal/models.ts';
+import { createSandboxProvider } from './sandbox/provider.ts';
+import type { SandboxProvider } from './sandbox/sandbox.ts';
+import { createToolbox } from './tools/toolbox.ts';
+
+/*
+ * Puts the rooms that run sessions together, for one workspace folder. Nothing here knows the editor; what it needs of
+ * the person's settings comes as functions, asked anew each time.
+ */
+
+export interface EngineOptions {
+  store: SessionStore;
+  /** Absolute path. */
+  workspaceFolder: string;
+  apiKey(): Promise<string | undefined>;
+  /** Empty: the service's own. */
+  baseUrl(): string;
+  /** Empty: found. Read once: a change counts from the next window on. */
+  dockerHost: string;
+  /** Where the rehearsal's server answers; starts it. */
+  rehearsalUrl(): Promise<string>;
+  /** The devcontainer program that ships with the extension. */
+  devcontainerCli: string;
+  /** A writable folder of the extension's own; made if missing. */
+  cacheFolder: string;
+  onProgress(session: SessionId, line: string): void;
+}
+
+export interface Engine {
+  harness: Harness;
+  sandboxes: SandboxProvider;
+  dispose(): Promise<void>;
+}
+
+export function createEngine(options: EngineOptions): Engine {
+  const api = apiClient(options);
+  const rehearsal = later(async () => {
+    const url = await options.rehearsalUrl();
+    return createAnthropicClient({ apiKey: async () => 'rehearsal', baseUrl: () => url });
+  });
+  const sandboxes = createSandboxProvider({
+    nodePath: process.execPath,
+    devcontainerCli: options.devcontainerCli,
+    cacheFolder: options.cacheFolder,
+    env: sandboxEnv(options.dockerHost),
+  });
+  const harness = createHarness({
+    store: options.store,
+    workspaceFolder: options.workspaceFolder,
+    modelFor: (model) => (model === REHEARSAL_MODEL ? rehearsal : api),
+    toolbox: createToolbox,
+    sandboxes,
+    policy: createPolicy(),
+    onProgress: options.onProgress,
+  });
+  return {
+    harness,
+    sandboxes,
+    async dispose() {
+      await harness.dispose();
+      await sandboxes.dispose();
+    },
+  };
+}
+
+/** On the desktop this process is VS Code's own program, which is Node only when it is told to be. */
+function sandboxEnv(dockerHost: string): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    ...(dockerHost ? { DOCKER_HOST: dockerHost } : {}),
+    ...('electron' in process.versions ? { ELECTRON_RUN_AS_NODE: '1' } : {}),
+  };
+}
+
+/** The client of the service itself, with the person's own key. */
+export const apiClient = (options: Pick<EngineOptions, 'apiKey' | 'baseUrl'>): ModelClient =>
+  createAnthropicClient({ apiKey: options.apiKey, baseUrl: () => options.baseUrl() || undefined });
+
+/** A client that is made at its first use. One that could not be made is tried again. */
+function later(make: () => Promise<ModelClient>): ModelClient {
+  let made: Promise<ModelClient> | undefined;
+  const client = () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+  return {
+    request: async (call, on, signal) => (await client()).request(call, on, signal),
+    list: async () => (await client()).list(),
+    limits: async (model) => (await client()).limits(model),
+  };
+}
