@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join, relative } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
@@ -73,6 +74,7 @@ export async function upDevcontainer(
   try {
     const override = join(folder, 'devcontainer.json');
     await writeFile(override, JSON.stringify(hardened.config));
+    if (!('features' in hardened.config)) await seedManifest(folder);
     const labels = Object.entries(labelsFor(owner, id)).flatMap(([name, value]) => ['--id-label', `${name}=${value}`]);
     const argv = [
       ...[tools.devcontainerCli, 'up', '--workspace-folder', owner.workspaceFolder],
@@ -80,7 +82,7 @@ export async function upDevcontainer(
       ...['--mount-workspace-git-root', 'false', '--no-lockfile', '--log-format', 'json'],
       ...['--user-data-folder', join(tools.cacheFolder, 'devcontainer-data')],
     ];
-    const ran = await runCli(tools, engine, argv, owner.onProgress);
+    const ran = await runCli(tools, cliEnv(tools.env, engine, folder), argv, owner.onProgress);
     if (ran.outcome?.outcome === 'success') {
       const { containerId, remoteUser, remoteWorkspaceFolder } = ran.outcome;
       return { containerId, inside: remoteWorkspaceFolder, ...(remoteUser ? { user: remoteUser } : {}) };
@@ -91,25 +93,37 @@ export async function upDevcontainer(
   }
 }
 
+/**
+ * The tool asks a web site for a list of withdrawn features whenever its copy is older than five minutes. Where no
+ * feature is used the list is not needed: an empty fresh copy spares the question, and the wait when offline.
+ */
+async function seedManifest(temporary: string): Promise<void> {
+  const name = process.platform === 'linux' ? `devcontainercli-${userInfo().username}` : 'devcontainercli';
+  const folder = join(temporary, name);
+  await mkdir(folder, { recursive: true });
+  await writeFile(
+    join(folder, 'control-manifest.json'),
+    JSON.stringify({ disallowedFeatures: [], featureAdvisories: [] }),
+  );
+}
+
 interface CliRun {
   outcome: z.infer<typeof UpOutcome> | undefined;
   lines: string[];
-  /** What the CLI was doing last, such as "Run in container: …". */
-  doing: string;
   exit: string;
 }
 
 /** Runs the CLI with the host's Node and reads its log lines (JSON, on stderr) and its verdict (JSON, on stdout). */
 function runCli(
   tools: DevcontainerTools,
-  engine: Engine,
+  env: NodeJS.ProcessEnv,
   argv: string[],
   onProgress?: (line: string) => void,
 ): Promise<CliRun> {
   return new Promise((resolve, reject) => {
-    const run: CliRun = { outcome: undefined, lines: [], doing: '', exit: '' };
+    const run: CliRun = { outcome: undefined, lines: [], exit: '' };
     const child = spawn(tools.nodePath, argv, {
-      env: cliEnv(tools.env, engine),
+      env,
       stdio: ['ignore', 'pipe', 'pipe'],
       signal: AbortSignal.any([tools.signal, AbortSignal.timeout(UP_MS)]),
     });
@@ -147,26 +161,38 @@ function readOutcome(stdout: string): z.infer<typeof UpOutcome> | undefined {
   return undefined;
 }
 
-const LogLine = z.object({ type: z.string(), text: z.string().optional(), name: z.string().optional() });
+const LogLine = z.object({
+  type: z.string(),
+  level: z.number().optional(),
+  text: z.string().optional(),
+  name: z.string().optional(),
+  status: z.string().optional(),
+});
+/** The tool's level of what is meant for people: a build's and a lifecycle command's output; below are its own probes. */
+const INFO = 3;
 
 function readLogLine(line: string, run: CliRun, onProgress?: (line: string) => void): void {
-  let text = line;
-  try {
-    const entry = LogLine.parse(JSON.parse(line));
-    text = entry.text ?? entry.name ?? '';
-    if (entry.type === 'start') run.doing = text;
-    // The tool's own docker and shell commands are noise; a container's build and lifecycle output is not.
-    if (entry.type === 'start' || entry.type === 'stop') return;
-  } catch {
-    // Some engines write plain text in between: shown as it is.
-  }
-  for (const part of text.split(/\r?\n|\r/)) {
+  for (const part of textOf(line).split(/\r?\n|\r/)) {
     const shown = stripVTControlCharacters(part).trimEnd();
     if (!shown) continue;
     run.lines.push(shown);
     if (run.lines.length > KEPT_LINES) run.lines.shift();
     onProgress?.(shown);
   }
+}
+
+function textOf(line: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    // The tool's own stack trace follows its last message, and says nothing more.
+    return /^\s+at |^Error: /.test(line) ? '' : line;
+  }
+  const entry = LogLine.safeParse(value).data;
+  if (entry?.type === 'progress') return entry.status === 'running' ? (entry.name ?? '') : '';
+  const shown = (entry?.type === 'raw' || entry?.type === 'text') && (entry.level ?? 0) >= INFO;
+  return shown ? (entry.text ?? '') : '';
 }
 
 function lineSplitter(on: (line: string) => void): (chunk: string) => void {
@@ -188,13 +214,14 @@ function failure(run: CliRun): string {
 
 /** Of the host's environment only what the CLI needs: `${localEnv:…}` must not carry a secret into the sandbox. */
 const PASSED =
-  /^(PATH|HOME|USER|LOGNAME|LANG|LC_.*|TMPDIR|TEMP|TMP|SystemRoot|USERPROFILE|APPDATA|LOCALAPPDATA|ProgramData|ComSpec|PATHEXT|XDG_.*|DOCKER_.*|HTTPS?_PROXY|NO_PROXY|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i;
+  /^(PATH|HOME|USER|LOGNAME|LANG|LC_.*|TEMP|TMP|SystemRoot|USERPROFILE|APPDATA|LOCALAPPDATA|ProgramData|ComSpec|PATHEXT|XDG_.*|DOCKER_.*|HTTPS?_PROXY|NO_PROXY|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i;
 
-function cliEnv(env: NodeJS.ProcessEnv, engine: Engine): NodeJS.ProcessEnv {
+function cliEnv(env: NodeJS.ProcessEnv, engine: Engine, temporary: string): NodeJS.ProcessEnv {
   const passed = Object.fromEntries(Object.entries(env).filter(([name]) => PASSED.test(name)));
   const { host, certificates } = engine.endpoint;
   return {
     ...passed,
+    TMPDIR: temporary,
     DOCKER_HOST: host,
     ...(certificates ? { DOCKER_CERT_PATH: certificates, DOCKER_TLS_VERIFY: '1' } : {}),
     // An Electron host runs as Node only if told to.
