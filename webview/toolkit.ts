@@ -1,3 +1,4 @@
+import './nonce.ts';
 import {
   provideVSCodeDesignSystem,
   vsCodeBadge,

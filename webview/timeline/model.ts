@@ -30,7 +30,7 @@ export interface Lane {
   rows: number;
 }
 
-/** Rows a lane may have; what would need more is drawn over the last one. */
+/** Rows below each other in a lane for what runs at once; what would need more is drawn over the last one. */
 const MAX_ROWS = 4;
 
 const requestBar = (request: ModelRequest): Bar => ({
@@ -76,17 +76,22 @@ function callBars(call: ToolCall): Bar[] {
   return bars;
 }
 
-/** Gives each bar the first row that is free when it starts. Returns how many rows that takes. */
+/**
+ * Gives each bar its row: requests the first, what the agent does and waits for the first free one below.
+ * Returns how many rows that takes.
+ */
 function stack(bars: Bar[]): number {
   bars.sort((a, b) => a.from - b.from);
+  const top = bars.some((bar) => bar.kind === 'model') ? 1 : 0;
   const ends: number[] = [];
   for (const bar of bars) {
+    if (bar.kind === 'model') continue;
     let row = ends.findIndex((end) => end <= bar.from);
     if (row < 0) row = Math.min(ends.length, MAX_ROWS - 1);
-    bar.row = row;
+    bar.row = top + row;
     ends[row] = Math.max(ends[row] ?? 0, bar.to ?? Number.POSITIVE_INFINITY);
   }
-  return Math.max(1, ends.length);
+  return Math.max(1, top + ends.length);
 }
 
 function lane(key: string, name: string, thread: ThreadId | null, bars: Bar[]): Lane {

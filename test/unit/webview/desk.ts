@@ -1,0 +1,176 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { extname, join } from 'node:path';
+import { build } from 'esbuild';
+import type { Browser, Page } from 'playwright-core';
+import type { SessionId } from '../../../src/protocol/ids.ts';
+import type { HostMessage, PanelMessage } from '../../../src/protocol/panel.ts';
+import type { LogRecord } from '../../../src/protocol/record.ts';
+import { openBrowser } from '../../support/browser.ts';
+import { type ThemeKind, theme } from './themes.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const CHROMIUM = '/usr/bin/chromium';
+const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css', '.ttf': 'font/ttf' };
+
+/** Where pictures of the panel are left for people to look at. */
+export const pictures = join(root, 'test-results', 'panel');
+
+export const hasChromium = existsSync(CHROMIUM) || process.env.CI === 'true';
+
+/** A message the panel sent; the shapes are those of the protocol. */
+export type Sent = PanelMessage;
+
+declare global {
+  interface Window {
+    sent: Sent[];
+    saved: unknown;
+  }
+}
+
+/** A browser with the real bundle of the panel, in a page as VS Code would make it: theme, strict CSP, nonce. */
+export class Desk {
+  readonly #browser: Browser;
+  readonly #server: Server;
+  readonly #folder: string;
+  readonly #pages: Page[] = [];
+
+  private constructor(browser: Browser, server: Server, folder: string) {
+    this.#browser = browser;
+    this.#server = server;
+    this.#folder = folder;
+  }
+
+  static async open(): Promise<Desk> {
+    const folder = await mkdtemp(join(tmpdir(), 'drover-panel-'));
+    await build({
+      entryPoints: { panel: join(root, 'webview/panel.ts') },
+      bundle: true,
+      outdir: folder,
+      platform: 'browser',
+      target: 'es2022',
+      format: 'iife',
+      loader: { '.ttf': 'file' },
+      assetNames: '[name]',
+      tsconfig: join(root, 'tsconfig.json'),
+      logLevel: 'error',
+    });
+    await mkdir(pictures, { recursive: true });
+    const server = createServer((request, response) => {
+      const url = new URL(request.url ?? '/', 'http://127.0.0.1');
+      if (url.pathname === '/') {
+        const kind = (url.searchParams.get('theme') ?? 'dark') as ThemeKind;
+        response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(pageOf(kind, url.searchParams));
+        return;
+      }
+      readFile(join(folder, url.pathname.slice(1))).then(
+        (body) => response.writeHead(200, { 'content-type': TYPES[extname(url.pathname)] ?? 'text/plain' }).end(body),
+        () => response.writeHead(404).end(),
+      );
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return new Desk(await openBrowser(CHROMIUM), server, folder);
+  }
+
+  /** A page with the panel in it; it has sent `ready` and heard nothing yet. */
+  async panel(
+    options: { theme?: ThemeKind; width?: number; height?: number; saved?: unknown } = {},
+  ): Promise<PanelDesk> {
+    const page = await this.#browser.newPage({
+      viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
+    });
+    page.setDefaultTimeout(8_000);
+    this.#pages.push(page);
+    const { port } = this.#server.address() as AddressInfo;
+    const desk = new PanelDesk(page);
+    const query = new URLSearchParams({ theme: options.theme ?? 'dark' });
+    if (options.saved !== undefined) query.set('saved', JSON.stringify(options.saved));
+    await page.goto(`http://127.0.0.1:${port}/?${query}`);
+    await page.waitForFunction(() => window.sent.some((message) => message.type === 'ready'));
+    return desk;
+  }
+
+  async closePages(): Promise<void> {
+    for (const page of this.#pages.splice(0)) await page.close();
+  }
+
+  async close(): Promise<void> {
+    await this.#browser.close();
+    await new Promise((resolve) => this.#server.close(resolve));
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+function pageOf(kind: ThemeKind, query: URLSearchParams): string {
+  const { css, bodyClass, attribute } = theme(kind);
+  const nonce = 'n0nce';
+  const csp = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'self' 'nonce-${nonce}'; font-src 'self'; img-src 'self' data:`;
+  const host = `window.sent = []; window.saved = ${query.get('saved') ?? 'undefined'};
+    window.acquireVsCodeApi = () => ({
+      postMessage: (message) => { window.sent.push(message); },
+      getState: () => window.saved,
+      setState: (state) => { window.saved = state; return state; },
+    });`;
+  return `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${csp}">
+    <meta name="viewport" content="width=device-width, initial-scale=1"><title>Drover</title><link rel="icon" href="data:,">
+    <style nonce="${nonce}">${css}</style><link rel="stylesheet" href="panel.css"></head>
+    <body class="${bodyClass}" data-vscode-theme-kind="${attribute}" data-session="sesn_fixture"><drover-panel></drover-panel>
+    <script nonce="${nonce}">${host}</script><script nonce="${nonce}" src="panel.js"></script></body></html>`;
+}
+
+/** One panel, seen from the host's side. */
+export class PanelDesk {
+  readonly page: Page;
+  /** What the page complained about: exceptions, and whatever its CSP forbade. */
+  readonly complaints: string[] = [];
+
+  constructor(page: Page) {
+    this.page = page;
+    page.on('pageerror', (error) => this.complaints.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error') this.complaints.push(message.text());
+    });
+  }
+
+  async host(...messages: HostMessage[]): Promise<void> {
+    await this.page.evaluate((all) => {
+      for (const message of all) window.postMessage(message, '*');
+    }, messages);
+  }
+
+  /** Says hello and sends the records in batches, as the host does. */
+  async open(fixture: { records: LogRecord[]; now: number }, batch = 500): Promise<void> {
+    await this.host({
+      type: 'hello',
+      sessionId: 'sesn_fixture' as SessionId,
+      access: { mode: 'write' },
+      now: fixture.now,
+    });
+    for (let at = 0; at < fixture.records.length; at += batch) {
+      const more = at + batch < fixture.records.length;
+      await this.host({ type: 'records', records: fixture.records.slice(at, at + batch), more });
+    }
+    await this.page.locator('.top h1').waitFor();
+    await this.settle();
+  }
+
+  /** Waits until the list has measured what it drew. */
+  async settle(): Promise<void> {
+    await this.page.waitForTimeout(250);
+  }
+
+  sent(): Promise<Sent[]> {
+    return this.page.evaluate(() => window.sent);
+  }
+
+  async sentOf<T extends Sent['type']>(type: T): Promise<Extract<Sent, { type: T }>[]> {
+    return (await this.sent()).filter((message): message is Extract<Sent, { type: T }> => message.type === type);
+  }
+
+  async picture(name: string): Promise<void> {
+    await this.page.screenshot({ path: join(pictures, `${name}.png`) });
+  }
+}
