@@ -31,6 +31,7 @@ export class Awake {
   readonly #threads = new Map<ThreadId, AbortController>();
   readonly #calls = new Map<EventId, AbortController>();
   readonly #running = new Set<Promise<void>>();
+  readonly #requests = new Set<Promise<void>>();
   readonly #owned = new Disposables();
   #news = Promise.withResolvers<void>();
   #stopped = false;
@@ -91,7 +92,8 @@ export class Awake {
       // After `stop` the log refuses everything: that is no fault.
       if (!this.#stopped) this.#break(error);
     }
-    await Promise.allSettled(this.#running);
+    // Requests end at once; a command goes on in its sandbox, and the next harness to wake attaches to it.
+    await Promise.allSettled(this.#stopped ? this.#requests : this.#running);
     this.#owned.dispose();
     if (this.#broken) throw this.#broken;
   }
@@ -102,10 +104,10 @@ export class Awake {
     return decide(fold(records), { threads: new Set(), calls: new Set() }).length > 0;
   }
 
-  /** Drops all work in this process; the log stays as it is. */
+  /** Drops all work in this process; the log stays as it is, and so does what runs in the sandbox. */
   stop(): void {
     this.#stopped = true;
-    for (const controller of [...this.#threads.values(), ...this.#calls.values()]) controller.abort();
+    for (const controller of this.#threads.values()) controller.abort();
     this.#news.resolve();
   }
 
@@ -230,9 +232,11 @@ export class Awake {
       .finally(() => {
         inHand.delete(key);
         this.#running.delete(done);
+        this.#requests.delete(done);
         this.#tellNews();
       });
     this.#running.add(done);
+    if (key === thread) this.#requests.add(done);
   }
 
   /**

@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process';
+import type { ExecutionId, SandboxId } from '../../src/protocol/ids.ts';
+import { mint } from '../../src/protocol/ids.ts';
+import { draft } from '../../src/protocol/record.ts';
+import {
+  type Found,
+  type RunRequest,
+  type RunResult,
+  type Sandbox,
+  SandboxLost,
+  type SandboxOwner,
+  type SandboxProvider,
+  SandboxUnavailable,
+} from '../../src/sandbox/sandbox.ts';
+
+/**
+ * Hands for tests of the brain: programs run as plain processes in the workspace folder, so that hundreds of sessions
+ * can be played in seconds. Real containers are tested in test/sandbox and test/e2e.
+ */
+export class ProcessSandboxes implements SandboxProvider {
+  /** Set to make the next provisioning fail with this sentence. */
+  unavailable: string | null = null;
+  readonly alive = new Map<SandboxId, ProcessSandbox>();
+
+  async acquire(owner: SandboxOwner): Promise<Sandbox> {
+    const [living] = this.alive.values();
+    if (living) return living;
+    const sandbox_id = mint.sandbox();
+    await owner.record([draft('drover.sandbox_provisioning', { sandbox_id, recipe: 'processes' })]);
+    if (this.unavailable !== null) {
+      const message = this.unavailable;
+      await owner.record([draft('drover.sandbox_failed', { sandbox_id, message })]);
+      throw new SandboxUnavailable('engine', message);
+    }
+    const ready = { sandbox_id, kind: 'os' as const, detail: 'processes', duration_ms: 1 };
+    const sandbox = new ProcessSandbox(sandbox_id, owner.workspaceFolder);
+    this.alive.set(sandbox_id, sandbox);
+    await owner.record([draft('drover.sandbox_ready', ready)]);
+    return sandbox;
+  }
+
+  /** The sandbox dies under whatever runs in it. */
+  kill(): void {
+    for (const sandbox of this.alive.values()) sandbox.kill();
+    this.alive.clear();
+  }
+
+  async attach(_owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null> {
+    return this.alive.get(id) ?? null;
+  }
+
+  async remove(): Promise<void> {
+    this.kill();
+  }
+
+  async reap(): Promise<number> {
+    return 0;
+  }
+
+  async diagnose(): Promise<{ ok: boolean; text: string }> {
+    return { ok: true, text: 'plain processes' };
+  }
+
+  async dispose(): Promise<void> {
+    this.kill();
+  }
+}
+
+export class ProcessSandbox implements Sandbox {
+  readonly id: SandboxId;
+  readonly kind = 'os';
+  readonly workspace: string;
+  readonly #runs = new Map<ExecutionId, Promise<RunResult>>();
+  readonly #kills = new Set<() => void>();
+
+  constructor(id: SandboxId, workspace: string) {
+    this.id = id;
+    this.workspace = workspace;
+  }
+
+  kill(): void {
+    for (const kill of this.#kills) kill();
+  }
+
+  async run(request: RunRequest): Promise<RunResult> {
+    const running = this.#start(request);
+    this.#runs.set(request.executionId, running);
+    return running;
+  }
+
+  async lookup(executionId: ExecutionId): Promise<Found> {
+    const running = this.#runs.get(executionId);
+    if (!running) return { found: 'absent' };
+    return { found: 'running', wait: () => running };
+  }
+
+  #start(request: RunRequest): Promise<RunResult> {
+    const [program = 'true', ...args] = request.argv;
+    const began = Date.now();
+    return new Promise((resolve, reject) => {
+      const child = spawn(program, args, {
+        cwd: request.cwd ?? this.workspace,
+        env: { PATH: process.env.PATH ?? '', HOME: this.workspace, ...request.env },
+        detached: true,
+      });
+      const stdout: Buffer[] = [];
+      const stderr: Buffer[] = [];
+      let ended: RunResult['ended'] = 'exited';
+      let lost = false;
+      const end = (how: RunResult['ended']) => {
+        ended = how;
+        if (child.pid) process.kill(-child.pid, 'SIGKILL');
+      };
+      const kill = () => {
+        lost = true;
+        end('exited');
+      };
+      this.#kills.add(kill);
+      const timer = setTimeout(() => end('timed_out'), request.timeoutMs);
+      const abort = () => end('cancelled');
+      request.signal.addEventListener('abort', abort, { once: true });
+      child.stdout.on('data', (chunk: Buffer) => {
+        stdout.push(chunk);
+        request.onOutput?.(chunk);
+      });
+      child.stderr.on('data', (chunk: Buffer) => {
+        stderr.push(chunk);
+        request.onOutput?.(chunk);
+      });
+      child.stdin.on('error', () => undefined);
+      child.stdin.end(request.stdin ?? '');
+      child.on('error', reject);
+      child.on('close', (code) => {
+        clearTimeout(timer);
+        request.signal.removeEventListener('abort', abort);
+        this.#kills.delete(kill);
+        if (lost) reject(new SandboxLost('The sandbox was killed.'));
+        const of = { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr), cutBytes: 0 };
+        resolve({ ended, exitCode: ended === 'exited' ? (code ?? 137) : null, ...of, durationMs: Date.now() - began });
+      });
+    });
+  }
+}
