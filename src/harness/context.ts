@@ -39,7 +39,7 @@ export function assemble(
 /** Puts stored images and documents back in place of their file ids: the log keeps only the ids. */
 export async function withFiles(awake: Awake, messages: readonly ModelMessage[]): Promise<ModelMessage[]> {
   const inline = async (block: ModelBlock): Promise<ModelBlock> => {
-    const content = block['content'];
+    const content = block.content;
     if (block.type === 'tool_result' && Array.isArray(content)) {
       return { ...block, content: await Promise.all(content.map((one: ModelBlock) => inline(one))) };
     }
@@ -55,11 +55,11 @@ export async function withFiles(awake: Awake, messages: readonly ModelMessage[])
 
 const hasFile = (block: ModelBlock): boolean =>
   storedFile(block) !== undefined ||
-  (Array.isArray(block['content']) && block['content'].some((one: ModelBlock) => storedFile(one) !== undefined));
+  (Array.isArray(block.content) && block.content.some((one: ModelBlock) => storedFile(one) !== undefined));
 
 /** The SHA-256 in `{type: "file", file_id: "file_<sha256>"}`. */
 function storedFile(block: ModelBlock): string | undefined {
-  const source = block['source'];
+  const source = block.source;
   if (typeof source !== 'object' || source === null || !('file_id' in source)) return undefined;
   return typeof source.file_id === 'string' ? /^file_([0-9a-f]{64})$/.exec(source.file_id)?.[1] : undefined;
 }

@@ -29,12 +29,12 @@ export function replyDrafts(
     if (block.type === 'text') {
       // What carries more than its text, such as citations, must go back as it came.
       const more = Object.keys(block).some((key) => key !== 'type' && key !== 'text' && block[key] != null);
-      const content = [text(String(block['text'] ?? ''))];
+      const content = [text(String(block.text ?? ''))];
       return draft('agent.message', { content }, { ...at, local: more ? { ...local, raw: block } : local });
     }
     if (block.type !== 'tool_use') return draft('agent.thinking', {}, { ...at, local: { ...local, raw: block } });
     const drafted = toolUse(state, thread, reply, block, index, judges, children);
-    if (block['name'] === 'create_agent') children += 1;
+    if (block.name === 'create_agent') children += 1;
     return draft('agent.tool_use', drafted.fields, { ...at, local: { ...local, ...drafted.local } });
   });
 }
@@ -48,9 +48,9 @@ function toolUse(
   judges: Judges,
   childrenBefore: number,
 ) {
-  const name = String(block['name']);
-  const input = asInput(block['input']);
-  const local: Local = { model_tool_use_id: String(block['id']) };
+  const name = String(block.name);
+  const input = asInput(block.input);
+  const local: Local = { model_tool_use_id: String(block.id) };
   const refused = refusal(reply, name, input, index, judges.toolbox);
   if (refused !== undefined) {
     const malformed = reply.malformed.get(index);

@@ -200,9 +200,6 @@ export type AnyEvent = KnownEvent | { id: EventId; type: `${string}.${string}`; 
 
 const byType = new Map<string, z.ZodType>(schemas.map((schema) => [schema.shape.type.value, schema]));
 
-/** The event types this version knows, public ones first. */
-export const eventTypes: readonly string[] = [...byType.keys()];
-
 /** True if this version knows the event's type. The fields of a record's event were checked when it was written. */
 export const isKnown = (event: AnyEvent): event is KnownEvent => byType.has(event.type);
 

@@ -62,7 +62,7 @@ function without(view: ThreadView, tokens: number, out: ReadonlySet<TranscriptBl
   return { messages, leftOut, estimatedTokens };
 }
 
-const bytesOf = (one: TranscriptBlock): number => JSON.stringify(one.block['content'] ?? '').length;
+const bytesOf = (one: TranscriptBlock): number => JSON.stringify(one.block.content ?? '').length;
 
 function stub(one: TranscriptBlock): TranscriptBlock['block'] {
   const text = `[Result of ${bytesOf(one)} bytes left out of this view; get_events with event_ids ["${one.event}"] gives it back.]`;

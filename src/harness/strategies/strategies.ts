@@ -4,7 +4,5 @@ import type { Strategy } from './strategy.ts';
 
 const all: readonly Strategy[] = [elide, everything];
 
-export const strategyNames: readonly string[] = all.map((one) => one.name);
-
 /** The strategy of this name; of an unknown one, written by a newer version, the default. */
 export const strategyNamed = (name: string): Strategy => all.find((one) => one.name === name) ?? elide;
