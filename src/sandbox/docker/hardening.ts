@@ -26,7 +26,8 @@ export function protectedPaths(workspaceFolder: string): ProtectedPath[] {
 }
 
 /** Why a container does not hold what a sandbox promises; undefined if it does. */
-export function weakness(host: Docker.HostConfig, mounts: readonly { Source: string }[]): string | undefined {
+export function weakness(info: Docker.ContainerInspectInfo, workspaceFolder: string): string | undefined {
+  const { HostConfig: host, Mounts: mounts } = info;
   if (host.Privileged) return 'it is privileged';
   // A debugger's capability reaches only processes of the same container, and many prebuilt images ask for it.
   const added = (host.CapAdd ?? []).filter((name: string) => !/^(CAP_)?SYS_PTRACE$/i.test(name));
@@ -36,7 +37,9 @@ export function weakness(host: Docker.HostConfig, mounts: readonly { Source: str
     return 'it allows new privileges';
   if (host.NetworkMode === 'host' || host.PidMode === 'host' || host.IpcMode === 'host')
     return "it shares the host's network, processes or memory";
-  const socket = mounts.find((mount) => /(docker|podman|containerd)[^/]*\.sock$/.test(mount.Source ?? ''));
-  if (socket) return `it mounts the engine's own socket ${socket.Source}`;
-  return undefined;
+  // An engine in a virtual machine shows host paths below a prefix of its own.
+  const foreign = mounts.find(
+    ({ Type, Source }) => Type === 'bind' && !`${Source}/`.includes(`${workspaceFolder.replace(/[\\/]+$/, '')}/`),
+  );
+  return foreign ? `it mounts ${foreign.Source} of the host` : undefined;
 }

@@ -40,7 +40,7 @@ export interface SettleOptions {
  */
 export async function settle(options: SettleOptions): Promise<ContainerSandbox> {
   const info = await options.container.inspect();
-  const weak = weakness(info.HostConfig, info.Mounts);
+  const weak = weakness(info, info.Config.Labels[LABEL.workspace] ?? '');
   if (weak)
     throw new SandboxUnavailable(
       'container',
