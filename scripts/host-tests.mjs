@@ -83,6 +83,7 @@ async function bundleTests(files, report, outfile) {
     bundle: true,
     platform: 'node',
     target: 'node22',
+    mainFields: ['module', 'main'],
     format: 'cjs',
     sourcemap: 'inline',
     external: ['vscode', 'mocha', 'cpu-features', '*.node'],

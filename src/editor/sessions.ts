@@ -10,6 +10,8 @@ import type { Projects } from './projects.ts';
 const SETTLE_MS = 60;
 /** How often the lease of a session that is being run is looked at: a holder that dies writes nothing. */
 const LEASE_CHECK_MS = 3000;
+/** By then, in ms, the watch of a folder is at work. */
+const WATCH_STARTS_MS = 500;
 /** Logs read at the same time when a folder is opened. */
 const READERS = 4;
 
@@ -99,10 +101,16 @@ export class Sessions implements Disposable {
     this.#settling = { timer, since };
   }
 
+  /** A watch takes a moment until it knows what was there; what came in between is found by a second look. */
   async #watch(project: Project): Promise<void> {
+    const watch = project.store.watch(() => void this.#scan(project));
+    const again = setTimeout(() => void this.#scan(project), WATCH_STARTS_MS);
     this.#watching.set(
       project,
-      project.store.watch(() => void this.#scan(project)),
+      disposable(() => {
+        clearTimeout(again);
+        watch.dispose();
+      }),
     );
     await this.#scan(project);
   }

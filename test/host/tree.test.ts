@@ -63,8 +63,7 @@ describe('The Sessions tree', () => {
     const rubbish = '{"v":1,"seq":0,"at":"2026';
     await writeFile(join(folder, 'log.jsonl'), rubbish);
     const tree = new SessionTree(stage.sessions, stage.projects);
-    const [item] = await rows(tree);
-    assert.ok(item);
+    const item = await eventually('its row', 5000, async () => (await rows(tree))[0]);
     assert.equal(item.label, 'sesn_broken');
     assert.equal(item.contextValue, 'broken');
     assert.match(String(item.tooltip), /can't be shown as a session/);
