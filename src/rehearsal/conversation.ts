@@ -116,8 +116,8 @@ const ENDINGS: readonly (readonly [Ending, RegExp])[] = [
   ['denied', /\b(denied|rejected|declined) this (call|tool)|\bdid not allow|\b(call|tool use) was (denied|rejected)/i],
   ['lost', /\b(sandbox|container)\b.*\b(lost|died|gone|went away)\b/i],
   ['unknown', /\bmay have (happened|taken effect)|\bnobody can say\b/i],
-  ['cancelled', /^(tool execution was )?(interrupted|cancell?ed)\b/i],
-  ['timed_out', /\btimed out\b/i],
+  ['cancelled', /^\[?(ended: )?((the call|tool execution) was )?(interrupted|cancell?ed)\b/i],
+  ['timed_out', /\btimed out\b|\bdid not (finish within|answer in time)\b/i],
 ];
 
 /**

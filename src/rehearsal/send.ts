@@ -9,9 +9,6 @@ export interface Delays {
   perChunkMs: number;
 }
 
-/** As fast as a real model writes, for people to watch. */
-export const HUMAN_PACE: Delays = { firstTokenMs: 450, perChunkMs: 25 };
-
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(body));

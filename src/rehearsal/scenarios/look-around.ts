@@ -31,8 +31,10 @@ export const lookAround: Scenario = {
   },
 };
 
+const filesIn = (glob: PastCall): string[] => linesOf(glob.text).filter((line) => !line.startsWith('No file '));
+
 function readmeOf(glob: PastCall | undefined, list: PastCall | undefined): string | undefined {
-  const paths = glob?.ending === 'ok' ? linesOf(glob.text) : [];
+  const paths = glob?.ending === 'ok' ? filesIn(glob) : [];
   const listed = list?.ending === 'ok' ? linesOf(list.text).slice(1) : [];
   const isReadmePath = (path: string) => /(^|\/)readme(\.\w+)?$/i.test(path);
   const byDepth = [...paths, ...listed].filter(isReadmePath).sort((a, b) => a.split('/').length - b.split('/').length);
@@ -49,10 +51,10 @@ function summary(
   if (list?.ending === 'ok') {
     const [folder = '', ...entries] = linesOf(list.text);
     facts.push(
-      `The folder is \`${folder}\`, with ${count(entries.length, 'entry').replace('entrys', 'entries')} at its top.`,
+      `The folder is \`${folder}\`, with ${entries.length === 1 ? '1 entry' : `${entries.length} entries`} at its top.`,
     );
   }
-  if (glob?.ending === 'ok') facts.push(`The listing names ${count(linesOf(glob.text).length, 'file')}.`);
+  if (glob?.ending === 'ok') facts.push(`The listing names ${count(filesIn(glob).length, 'file')}.`);
   if (readme?.ending === 'ok') facts.push(`Its README begins: “${excerpt(readme.text)}”`);
   const failed = conversation.calls.filter((past) => past.ending !== 'ok');
   const troubles = failed.map(

@@ -25,8 +25,12 @@ export function excerpt(text: string, most = 160): string {
 /** "1 file", "2 files". */
 export const count = (n: number, noun: string): string => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
+/** The lines of an output without blank ones, and without a tool's own notes, which stand in brackets. */
 export const linesOf = (text: string): string[] =>
   text
     .split('\n')
     .map((line) => line.trim())
-    .filter(Boolean);
+    .filter((line) => line !== '' && !/^\[.*\]$/.test(line));
+
+/** What a command printed, without the tool's own notes. */
+export const printedBy = (text: string): string => linesOf(text).join('\n');

@@ -1,7 +1,7 @@
 import type { PastCall } from '../conversation.ts';
 import { numberArg } from '../marker.ts';
 import { call, type Part, say } from '../reply.ts';
-import { count, excerpt, type Scenario } from './scenario.ts';
+import { count, excerpt, printedBy, type Scenario } from './scenario.ts';
 
 /*
  * Small pieces that each show one thing. They are chosen by a marker, such as `[rehearsal:parallel]`.
@@ -11,7 +11,7 @@ const endings = (calls: readonly PastCall[]): string =>
   calls
     .map(
       (past) =>
-        `- \`${past.name}\` ended ${past.ending.replace('_', ' ')}: ${excerpt(past.text, 200) || '(no output)'}`,
+        `- \`${past.name}\` ended ${past.ending.replace('_', ' ')}: ${excerpt(past.ending === 'ok' ? printedBy(past.text) : past.text, 200) || '(no output)'}`,
     )
     .join('\n');
 
@@ -51,7 +51,7 @@ export const longCommand: Scenario = {
         call('bash', { command, timeout_ms: (seconds + 60) * 1000 }),
       ];
     }
-    if (long.ending === 'ok') return [say(`The command ended and said: “${excerpt(long.text)}”.`)];
+    if (long.ending === 'ok') return [say(`The command ended and said: “${excerpt(printedBy(long.text))}”.`)];
     if (long.ending === 'denied') return [say('You did not allow the command, so nothing was done.')];
     if (!look) {
       return [

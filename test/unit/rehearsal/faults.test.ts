@@ -59,6 +59,9 @@ test.each([
   ['bash: ./x: Permission denied', 'failed'],
   ['✖ a test\nℹ cancelled 0\nℹ fail 1\n}', 'failed'],
   ['npm error access denied\nexit code 1', 'failed'],
+  ['building\nInterrupted by nobody\n[Exit code 1.]', 'failed'],
+  ['some output\n[Ended: it did not finish within 120 s, and everything it had started was killed.]', 'timed_out'],
+  ['some output\n[Ended: the call was cancelled, and everything it had started was killed.]', 'cancelled'],
 ])('a result %j reads as %s', (text, ending) => {
   expect(endingOf(text, true)).toBe(ending);
   expect(endingOf(text, false)).toBe('ok');

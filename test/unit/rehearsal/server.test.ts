@@ -45,6 +45,18 @@ test('a reply streams in the order of the real service', async () => {
   ]);
 });
 
+test('pieces of a tool input never part an emoji', async () => {
+  const input = JSON.stringify({ command: `echo ${'🫖'.repeat(60)}` });
+  const messages = [{ role: 'user', content: `[rehearsal:call tool=bash] ${input}` }];
+  const { text } = await post({ ...BODY, messages, stream: true });
+  const pieces = [...text.matchAll(/^data: (.*"input_json_delta".*)$/gm)].map(
+    ([, data = '']) => JSON.parse(data).delta.partial_json,
+  );
+  expect(pieces.join('')).toBe(input);
+  expect(pieces.length).toBeGreaterThan(5);
+  expect(pieces.every((piece) => piece.isWellFormed())).toBe(true);
+});
+
 test('without streaming the same reply comes in one piece', async () => {
   const { status, text } = await post(BODY);
   expect(status).toBe(200);
