@@ -68,11 +68,17 @@ export class Awake {
     preview: (preview: Preview) => void,
   ): Promise<Awake> {
     const writer = await deps.store.acquire(id, why);
-    const { records } = await writer.read();
-    const awake = new Awake(deps, id, writer, fold(records), preview);
-    // What was appended between the reading and the listening.
-    awake.#apply((await writer.read()).records);
-    return awake;
+    // What is appended while the log is read; a record that comes both ways counts once.
+    const meanwhile: LogRecord[] = [];
+    const listening = writer.onAppend((records) => meanwhile.push(...records));
+    try {
+      const { records } = await writer.read();
+      const awake = new Awake(deps, id, writer, fold(records), preview);
+      awake.#apply(meanwhile);
+      return awake;
+    } finally {
+      listening.dispose();
+    }
   }
 
   /** Works until nothing can go on without a person. Rejects if the log can't be written, or the lease is lost. */
