@@ -1,5 +1,4 @@
 import type { PastCall } from '../conversation.ts';
-import { fileText } from './file-text.ts';
 import { readTestRun, type TestRun } from './node-test.ts';
 import { linesOf } from './scenario.ts';
 
@@ -77,7 +76,11 @@ const isApplied = (edit: PastCall | undefined, since: ReadonlyMap<string, string
   (edit !== undefined && (since.get(String(edit.input.file_path))?.includes(String(edit.input.new_string)) ?? false));
 
 const readsIn = (calls: readonly PastCall[]): Map<string, string | undefined> =>
-  new Map(calls.filter((past) => past.name === 'read').map((past) => [String(past.input.file_path), fileText(past)]));
+  new Map(
+    calls
+      .filter((past) => past.name === 'read')
+      .map((past) => [String(past.input.file_path), past.ending === 'ok' ? past.text : undefined]),
+  );
 
 const filesIn = (calls: readonly PastCall[]): string[] => {
   const glob = calls.findLast((past) => past.name === 'glob' && past.ending === 'ok');
