@@ -39,7 +39,9 @@ export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): P
       { thread: call.thread },
     ),
   ]);
-  const outcome = await toolbox.execute(call.name, call.input, context(awake, call, executionId, sandbox, signal));
+  const outcome = signal.aborted
+    ? cancelled
+    : await toolbox.execute(call.name, call.input, context(awake, call, executionId, sandbox, signal));
   await record(awake, call, outcome, executionId);
 }
 

@@ -119,6 +119,7 @@ export class ProcessSandbox implements Sandbox {
       const timer = setTimeout(() => end('timed_out'), request.timeoutMs);
       const abort = () => end('cancelled');
       request.signal.addEventListener('abort', abort, { once: true });
+      if (request.signal.aborted) abort();
       child.stdout.on('data', (chunk: Buffer) => {
         stdout.push(chunk);
         request.onOutput?.(chunk);
