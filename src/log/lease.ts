@@ -19,8 +19,10 @@ import { codeOf } from './paths.ts';
 
 /** A heartbeat older than this means that the holder is gone. */
 export const LEASE_MS = 15_000;
-/** Each failed attempt means that another process has got the lease meanwhile. */
+/** Each failed attempt means that another process has got the lease meanwhile, or is just making its claim. */
 const MAX_ATTEMPTS = 20;
+/** A claim gets its content in much less than this. */
+const MAKING_MS = 10;
 
 export interface Holder {
   pid: number;
@@ -89,6 +91,11 @@ export class LeaseFile {
   async take(options: { above?: number; force?: boolean } = {}): Promise<Lease> {
     for (let attempt = 1; ; attempt++) {
       const standing = this.look();
+      if (standing.beingMade && attempt < MAX_ATTEMPTS) {
+        // Its holder is about to say who it is.
+        await sleep(MAKING_MS);
+        continue;
+      }
       const blocked = this.#isAlive(standing) && !options.force;
       if (blocked || attempt === MAX_ATTEMPTS) throw new LeaseHeld(this.#describe(standing));
       const lease = await this.#claim(Math.max(standing.fence, options.above ?? 0) + 1);

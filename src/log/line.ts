@@ -1,18 +1,27 @@
 import type { LogRecord } from '../protocol/record.ts';
 import { HASH_CHARS, HASH_MARK, HASH_TAIL_BYTES, hashOf } from './serialize.ts';
 
-const RECORD_START = Buffer.from('{"v":');
+export const RECORD_START = Buffer.from('{"v":');
 const RECORD_END = Buffer.from(HASH_MARK);
 
 /** The record that bytes `start` to `end` are, or null. Whether it is intact is another question. */
 export function parseLine(buffer: Buffer, start: number, end: number): LogRecord | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(buffer.toString('utf8', start, end));
-  } catch {
-    return null;
-  }
+  const value = parseJson(buffer.toString('utf8', start, end));
   return isRecord(value) ? value : null;
+}
+
+/** The format version a line claims to have; 0 if it claims none. */
+export function versionOf(line: Buffer): number {
+  const value = parseJson(line.toString());
+  return typeof value === 'object' && value !== null && 'v' in value && typeof value.v === 'number' ? value.v : 0;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** True if the bytes are exactly those that were written: their hash says so. A trailing carriage return is forgiven. */

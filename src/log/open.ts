@@ -47,8 +47,7 @@ export async function createWriter(opening: Opening, first: readonly Draft[]): P
   try {
     await mkdir(folder);
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw appendFailure(error);
-    throw new AppendFailed(`There is a session ${id} already; start one with a new id.`);
+    throw codeOf(error) === 'EEXIST' ? sessionExists(id) : appendFailure(error);
   }
   try {
     const file = LogFile.open(join(folder, LOG_FILE), { create: true });
@@ -66,6 +65,9 @@ export async function createWriter(opening: Opening, first: readonly Draft[]): P
     throw appendFailure(error);
   }
 }
+
+export const sessionExists = (id: SessionId): AppendFailed =>
+  new AppendFailed(`There is a session ${id} already; start one with a new id.`);
 
 async function leaseFor(file: LogFile, take: () => Promise<Lease>): Promise<Lease> {
   try {

@@ -1,15 +1,15 @@
 import { eventProblem } from '../protocol/event.ts';
 import { FORMAT_VERSION, type LogRecord } from '../protocol/record.ts';
-import { findRecords, isIntact, parseLine } from './line.ts';
+import { type Found, findRecords, isIntact, parseLine, RECORD_START, versionOf } from './line.ts';
 import type { Damage } from './log.ts';
-import { type Head, NO_HEAD } from './serialize.ts';
+import { type Head, MAX_RECORD_BYTES, NO_HEAD } from './serialize.ts';
 
 /** A line longer than this is not read into memory: no writer makes one, so it is damage. */
-const MAX_LINE_BYTES = 256 * 1024 * 1024;
+const MAX_LINE_BYTES = 4 * MAX_RECORD_BYTES;
 const NEWLINE = 0x0a;
 const CLOSING_BRACE = 0x7d;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
-const CARRIAGE_RETURN = Buffer.from([0x0d]);
+const RETURN = 0x0d;
 
 /**
  * Reads a log from its bytes, in pieces of any size, and tells live records, damage and stale records apart.
@@ -82,9 +82,9 @@ export class Scanner {
    * `offset - wholeEnd` bytes of it; more bytes may still be pushed.
    */
   settle(): void {
-    if (this.#carried === 0 || this.#overlong || this.#carry.at(-1)?.at(-1) !== CLOSING_BRACE) return;
+    if (this.#carried === 0 || this.#overlong) return;
     const line = Buffer.concat(this.#carry);
-    const used = this.#recover(line, this.#lineStart);
+    const used = this.#recover(line, this.#lineStart, false);
     if (used === 0) return;
     this.#lineStart += used;
     this.#freshLine = false;
@@ -156,23 +156,27 @@ export class Scanner {
     if (line.subarray(0, BOM.length).equals(BOM)) {
       const rest = line.subarray(BOM.length);
       this.#recoverOrBad(rest, at + BOM.length, false);
-    } else if (line.equals(CARRIAGE_RETURN)) {
-      // An empty line, as an editor on Windows writes it.
-    } else if (record && record.v > FORMAT_VERSION) this.#accept(record, at, end);
-    else if (record && this.#isPlausible(record)) this.#acceptChanged(record, at, end);
+    } else if (versionOf(line) > FORMAT_VERSION) {
+      // What a newer version wrote is no damage, even where we can't make anything of it.
+      this.newer = true;
+      if (record) this.#accept(record, at, end);
+    } else if (record && this.#isPlausible(record)) this.#acceptChanged(record, at, end);
     else this.#recoverOrBad(line, at, record !== null);
   }
 
   #recoverOrBad(line: Buffer, at: number, isRecord: boolean): void {
-    const used = this.#recover(line, at);
-    if (used < line.length) this.#bad(at + used, at + line.length, reasonFor(line.subarray(used), isRecord));
+    const used = this.#recover(line, at, true);
+    const rest = line.length - used;
+    const isLineEnd = rest === 1 && line[used] === RETURN;
+    if (rest > 0 && !isLineEnd) this.#bad(at + used, at + line.length, reasonFor(line.subarray(used), isRecord));
   }
 
   /** Takes every intact record in `bytes`, which begin at `at`, and returns how far the last one reaches. */
-  #recover(bytes: Buffer, at: number): number {
+  #recover(bytes: Buffer, at: number, terminated: boolean): number {
     let used = 0;
-    for (const { record, start, end } of findRecords(bytes)) {
-      if (start > used && !this.#continues(record) && !standsFree(bytes, start)) continue;
+    for (const found of findRecords(bytes)) {
+      const { record, start, end } = found;
+      if (!this.#continues(record) && !standsFree(bytes, found, terminated)) continue;
       if (start > used) this.#bad(at + used, at + start, reasonFor(bytes.subarray(used, start), false));
       this.#accept(record, at + start, at + end);
       used = end;
@@ -239,12 +243,16 @@ export class Scanner {
 }
 
 /**
- * False if the object at `start` may be a part of a torn one: a tool's input can hold what looks like a record,
- * hash and all, and must not become one because the record around it was cut off.
+ * False if a record may be a part of another one that was cut off or damaged: a tool's input can hold what looks like
+ * a record, hash and all, and must not become one. What is inside has JSON on both sides; what is not begins or ends
+ * where a line does, or beside another record, or beside zeros.
  */
-function standsFree(bytes: Buffer, start: number): boolean {
+function standsFree(bytes: Buffer, { start, end }: Found, terminated: boolean): boolean {
   const before = bytes[start - 1];
-  return before === 0 || before === CLOSING_BRACE;
+  if (start === 0 || before === 0 || before === CLOSING_BRACE) return true;
+  const after = bytes[end];
+  if (after === undefined) return terminated;
+  return after === 0 || after === RETURN || bytes.subarray(end, end + RECORD_START.length).equals(RECORD_START);
 }
 
 /** What a person reads about bytes that hold no record. */

@@ -43,9 +43,9 @@ export function spill(draft: Ready): { draft: Ready; blobs: Blob[] } {
   const event = spillEvent(draft.event, blobs);
   const raw = spillRaw(draft.local?.raw, blobs);
   if (blobs.length === 0) return { draft, blobs };
-  const known = draft.local?.blobs ?? [];
-  const added = blobs.map((blob) => blob.ref).filter((ref) => !known.some((one) => one.sha256 === ref.sha256));
-  const local: Local = { ...draft.local, blobs: [...known, ...added] };
+  const refs = [...(draft.local?.blobs ?? []), ...blobs.map((blob) => blob.ref)];
+  const unique = new Map(refs.map((ref) => [ref.sha256, ref]));
+  const local: Local = { ...draft.local, blobs: [...unique.values()] };
   if (raw !== undefined) local.raw = raw;
   return { draft: { ...draft, event, local }, blobs };
 }

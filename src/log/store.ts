@@ -15,7 +15,7 @@ import {
   type SessionStore,
   type SessionWriter,
 } from './log.ts';
-import { createWriter, type Opening, openWriter } from './open.ts';
+import { createWriter, type Opening, openWriter, sessionExists } from './open.ts';
 import { codeOf, isFolderName, LEASE_FILE, LOG_FILE, makeRoot, sessionFolder, sessionsFolder } from './paths.ts';
 import { readLog } from './read.ts';
 import { Debounce, watchFolder } from './watch.ts';
@@ -38,6 +38,8 @@ export function openStore(options: StoreOptions): SessionStore {
  * folder must not write one session by turns.
  */
 const writers = new Map<string, SharedWriter>();
+
+const keyOf = ({ folder, lease }: Opening): string => `${lease.holder.host}\n${lease.holder.pid}\n${folder}`;
 
 interface SharedWriter {
   writer: Promise<Writer>;
@@ -77,7 +79,9 @@ class Store implements SessionStore {
     } catch (error) {
       throw appendFailure(error);
     }
-    const writer = await this.#share(id, (opening) => createWriter(opening, first));
+    const opening = this.#opening(id);
+    if (writers.has(keyOf(opening))) throw sessionExists(id);
+    const writer = await this.#register(opening, createWriter(opening, first));
     for (const look of this.#watchers) look.run();
     return writer;
   }
@@ -168,19 +172,22 @@ class Store implements SessionStore {
   /** The process's writer of a session, or else the one that `open` makes. */
   async #share(id: SessionId, open: (opening: Opening) => Promise<Writer>): Promise<Writer> {
     const opening = this.#opening(id);
-    const { pid, host } = opening.lease.holder;
-    const key = `${host}\n${pid}\n${opening.folder}`;
+    const key = keyOf(opening);
     for (let shared = writers.get(key); shared; shared = writers.get(key)) {
       shared.users.add(this);
       const writer = await shared.writer;
       if (writer.isOpen) return this.#connect(id, writer);
       await writer.ended;
     }
-    const made: SharedWriter = { writer: open(opening), users: new Set([this]) };
-    writers.set(key, made);
+    return this.#register(opening, open(opening));
+  }
+
+  async #register(opening: Opening, writer: Promise<Writer>): Promise<Writer> {
+    const key = keyOf(opening);
+    writers.set(key, { writer, users: new Set([this]) });
     const forget = () => void writers.delete(key);
-    made.writer.then((writer) => writer.ended).then(forget, forget);
-    return this.#connect(id, await made.writer);
+    writer.then(({ ended }) => ended).then(forget, forget);
+    return this.#connect(opening.id, await writer);
   }
 
   /** Lets followers hear of what the writer appends, and the writer of what happens to its lease. */
