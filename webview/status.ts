@@ -83,7 +83,7 @@ export function threadWords(session: SessionState, thread: ThreadState, interrup
 }
 
 /** `container 3f2a…`, `OS sandbox`: where things run, once they do. */
-export const sandboxName = (sandbox: SandboxState): string =>
+export const sandboxName = (sandbox: Pick<SandboxState, 'kind' | 'detail'>): string =>
   `${sandbox.kind === 'os' ? 'OS sandbox' : 'container'} ${sandbox.detail}`.trim();
 
 /** The state of the session's hands. */

@@ -3,7 +3,7 @@ import { unsafeHTML } from 'lit/directives/unsafe-html.js';
 import { type ContentBlock, plainText } from '../../src/protocol/content.ts';
 import { callPhase } from '../../src/session/fold.ts';
 import type { SessionState, ThreadInput, ThreadState } from '../../src/session/state.ts';
-import { clock, ms, ticking } from '../format.ts';
+import { clock, moment, ms, ticking } from '../format.ts';
 import { renderMarkdown, renderMarkdownLive } from '../markdown.ts';
 import { icon, iconButton } from '../parts.ts';
 import type { LiveBlock } from '../previews.ts';
@@ -47,7 +47,7 @@ function thinkingRow(store: Store, row: Extract<Row, { kind: 'thinking' }>): Tem
   const open = store.expanded.get(row.key) ?? false;
   return html`<div class="thinking">
     <button type="button" class="line as-button" aria-expanded=${open} @click=${() => store.setExpanded(row.key, !open)}>
-      ${icon('thinking')}<span class="words">Thought${open ? nothing : html`: <span class="detail">${row.text.slice(0, 200)}</span>`}</span>${icon(open ? 'chevron-down' : 'chevron-right', 'twistie')}
+      ${icon(open ? 'chevron-down' : 'chevron-right', 'twistie')}${icon('thinking')}<span class="words">Thought${open ? nothing : html`: <span class="detail">${row.text.slice(0, 200)}</span>`}</span>
     </button>
     ${open ? html`<div class="thought">${row.text}</div>` : nothing}
   </div>`;
@@ -86,7 +86,7 @@ function startRow(store: Store, session: SessionState, thread: ThreadState): Tem
   const agent = thread.agent.description ? html`<p>${thread.agent.description}</p>` : nothing;
   return html`<div class="start ${empty ? 'empty' : ''}">
     <h2>${thread.agentName}</h2>${agent}
-    <p class="quiet">${empty ? 'Nothing has been said yet. Write the task below.' : `Started ${new Date(session.createdAt).toLocaleString()}`}</p>
+    <p class="quiet">${empty ? 'Nothing has been said yet. Write the task below.' : `Started ${moment(session.createdAt)}`}</p>
     ${empty ? html`<p class="brand"><b>Drover</b> <span class="quiet">powered by Claude</span></p>` : nothing}
   </div>`;
 }

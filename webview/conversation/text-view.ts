@@ -19,11 +19,14 @@ export function terminalView(text: string, label: string): TemplateResult {
   return html`<pre class="terminal" tabindex="0" aria-label=${label}>${lines.map((runs, i) => lineView(runs, i === lines.length - 1))}</pre>`;
 }
 
+const isBlank = (line: readonly Run[] | undefined): boolean => line?.every((run) => run.text.trim() === '') ?? true;
+
 /** The last lines of some output, for a card that is closed. */
 export function terminalTail(text: string, count: number, label: string): TemplateResult | typeof nothing {
   const lines = parseAnsi(text.slice(-8_192));
-  while (lines.length > 0 && lines.at(-1)?.every((run) => run.text.trim() === '')) lines.pop();
+  while (lines.length > 0 && isBlank(lines.at(-1))) lines.pop();
   const tail = lines.slice(-count);
+  while (tail.length > 0 && isBlank(tail[0])) tail.shift();
   if (tail.length === 0) return nothing;
   return html`<pre class="terminal tail" aria-label=${label}>${tail.map((runs, i) => lineView(runs, i === tail.length - 1))}</pre>`;
 }

@@ -1,6 +1,6 @@
 import type { EventOf } from '../../src/protocol/event.ts';
 import { isKnown } from '../../src/protocol/event.ts';
-import type { EventId, SandboxId, ThreadId } from '../../src/protocol/ids.ts';
+import type { EventId, ThreadId } from '../../src/protocol/ids.ts';
 import type { Actor, Local, LogRecord } from '../../src/protocol/record.ts';
 import { totalTokens } from '../../src/protocol/usage.ts';
 import { callPhase } from '../../src/session/fold.ts';
@@ -80,10 +80,16 @@ function permissionFacts(session: SessionState, call: ToolCall, local: Local): F
   ];
 }
 
-function placeWords(session: SessionState, call: ToolCall, id: SandboxId | null | undefined): string | null {
+function placeWords(store: Store, session: SessionState, call: ToolCall): string | null {
   if (!call.execution) return null;
+  const id = call.execution.sandbox;
   const sandbox = id ? session.sandboxes.get(id) : undefined;
-  if (sandbox) return sandboxName(sandbox);
+  if (sandbox) {
+    // What the state says of a sandbox that is gone is why it is gone; its name is in the record of its making.
+    const name = store.index.sandboxes.findLast((span) => span.sandbox === id)?.text ?? sandbox.detail;
+    const gone = sandbox.state === 'ready' ? '' : `, ${sandbox.state} since`;
+    return sandboxName({ kind: sandbox.kind, detail: name }) + gone;
+  }
   return inSandbox(call.name) ? (id ?? 'a sandbox that is not known') : 'outside the sandbox, by Drover itself';
 }
 
@@ -103,7 +109,7 @@ function callStory(store: Store, session: SessionState, call: ToolCall, records:
       ...fact('Asked at', moment(call.at)),
       ...fact('In the reply to', 'this model request', { event: call.request }),
       ...permissionFacts(session, call, local),
-      ...fact('Ran in', placeWords(session, call, call.execution?.sandbox)),
+      ...fact('Ran in', placeWords(store, session, call)),
       ...fact('Started', call.execution ? clock(call.execution.at) : null),
       ...fact('Took', took === null ? null : duration(took)),
       ...fact('Outcome', stand.words, { tone: stand.tone }),

@@ -4,9 +4,9 @@ import { type Span, toX } from './scale.ts';
 /** What is drawn: one bar, or several that are too narrow and too close to tell apart. */
 export interface Shape {
   key: string;
-  bar: Bar;
-  /** Bars in it; more than one is drawn as one and opens by zooming in. */
-  count: number;
+  /** In the order of their start; more than one is drawn as one and opens by zooming in. */
+  bars: [Bar, ...Bar[]];
+  bad: boolean;
   span: Span;
   /** CSS px. */
   x: number;
@@ -16,7 +16,10 @@ export interface Shape {
 /** A bar is never narrower than this, in CSS px, so that the shortest call can be hit. */
 const NARROWEST = 3;
 
-/** The shapes of a lane that are in view. At most a few per pixel of width and row, however long the session. */
+/** Bars drawn as one are never wider than this together, in CSS px: a click on them must lead somewhere closer. */
+const WIDEST_TOGETHER = 60;
+
+/** The shapes of a lane that are in view. At most a few per ten pixels of width and row, however long the session. */
 export function shapes(lane: Lane, span: Span, width: number, now: number): Shape[] {
   const result: Shape[] = [];
   const lastOfRow: (Shape | undefined)[] = [];
@@ -27,16 +30,16 @@ export function shapes(lane: Lane, span: Span, width: number, now: number): Shap
     const right = Math.min(toX(to, span, width), width + 4);
     const last = lastOfRow[bar.row];
     if (last && joins(last, bar, left, right)) {
-      last.count++;
+      last.bars.push(bar);
+      last.bad ||= bar.bad;
       last.span.to = Math.max(last.span.to, to);
-      last.width = Math.max(right - last.x, NARROWEST);
-      if (bar.bad) last.bar = { ...last.bar, bad: true };
+      last.width = Math.max(right - last.x, last.width);
       continue;
     }
-    const shape = {
+    const shape: Shape = {
       key: bar.key,
-      bar,
-      count: 1,
+      bars: [bar],
+      bad: bar.bad,
       span: { from: bar.from, to },
       x: left,
       width: Math.max(right - left, NARROWEST),
@@ -48,7 +51,8 @@ export function shapes(lane: Lane, span: Span, width: number, now: number): Shap
 }
 
 const joins = (last: Shape, bar: Bar, left: number, right: number): boolean =>
-  last.bar.kind === bar.kind &&
+  last.bars[0].kind === bar.kind &&
   right - left < NARROWEST &&
-  (last.count > 1 || last.width <= NARROWEST) &&
-  left - (last.x + last.width) < 1;
+  (last.bars.length > 1 || last.width <= NARROWEST) &&
+  left - (last.x + last.width) < 1 &&
+  right - last.x <= WIDEST_TOGETHER;

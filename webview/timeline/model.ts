@@ -16,7 +16,10 @@ export interface Bar {
   /** null while it goes on. */
   to: number | null;
   bad: boolean;
+  /** In full, for the tooltip and for screen readers. */
   label: string;
+  /** What is written on the bar: its colour says the rest. */
+  short: string;
   /** Which row of its lane, from 0: what overlaps stands below each other. */
   row: number;
 }
@@ -40,7 +43,8 @@ const requestBar = (request: ModelRequest): Bar => ({
   from: ms(request.at),
   to: request.endedAt === null ? null : ms(request.endedAt),
   bad: request.state === 'failed',
-  label: request.model ?? 'model request',
+  label: `model request, ${request.model ?? 'model unknown'}`,
+  short: (request.model ?? 'model').replace(/^claude-/, ''),
   row: 0,
 });
 
@@ -55,7 +59,7 @@ function callBars(call: ToolCall): Bar[] {
   const what = `${call.name} ${summary(call.name, call.input)}`.trim();
   if (call.permission === 'ask') {
     const from = ms(call.at);
-    const label = `waiting for a person: ${what}`;
+    const label = `waiting for a person, ${what}`;
     bars.push({
       key: `wait ${call.id}`,
       id: call.id,
@@ -64,6 +68,7 @@ function callBars(call: ToolCall): Bar[] {
       to: waitEnd(call),
       bad: false,
       label,
+      short: what,
       row: 0,
     });
   }
@@ -71,7 +76,7 @@ function callBars(call: ToolCall): Bar[] {
     const to = call.result ? ms(call.result.at) : null;
     const bad = call.result !== null && call.result.outcome !== 'ok';
     const from = ms(call.execution.at);
-    bars.push({ key: `tool ${call.id}`, id: call.id, kind: 'tool', from, to, bad, label: what, row: 0 });
+    bars.push({ key: `tool ${call.id}`, id: call.id, kind: 'tool', from, to, bad, label: what, short: what, row: 0 });
   }
   return bars;
 }
@@ -118,7 +123,8 @@ const sandboxBar = (span: SandboxSpan): Bar => ({
   from: ms(span.from),
   to: span.to === null ? null : ms(span.to),
   bad: span.failed,
-  label: `making a sandbox: ${span.text}`,
+  label: `making a sandbox, ${span.text}`,
+  short: span.text,
   row: 0,
 });
 

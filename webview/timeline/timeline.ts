@@ -1,7 +1,7 @@
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { repeat } from 'lit/directives/repeat.js';
-import { count, duration, ms } from '../format.ts';
+import { duration, ms } from '../format.ts';
 import { icon, iconButton } from '../parts.ts';
 import { vars } from '../vars.ts';
 import { View } from '../view.ts';
@@ -18,6 +18,8 @@ const CHARACTER = 6.4;
 const STEP = 0.7;
 
 const laneHeight = (lane: Lane): number => PAD * 2 + lane.rows * BAR + (lane.rows - 1) * GAP;
+
+const shortened = (text: string, room: number): string => (text.length > room ? `${text.slice(0, room - 1)}…` : text);
 
 const KINDS = [
   ['model', 'Model request'],
@@ -115,7 +117,8 @@ export class Timeline extends View {
     return html`<svg class="axis" width=${this.#width} height="22" aria-hidden="true">${marks(span, this.#width).map(
       (mark) => {
         const x = Math.round(toX(mark.time, span, this.#width)) + 0.5;
-        return svg`<line x1=${x} x2=${x} y1="14" y2="22"></line><text x=${x + 4} y="15">${mark.label}</text>`;
+        const fits = x + 4 + mark.label.length * CHARACTER < this.#width;
+        return svg`<line x1=${x} x2=${x} y1="14" y2="22"></line>${fits ? svg`<text x=${x + 4} y="15">${mark.label}</text>` : nothing}`;
       },
     )}</svg>`;
   }
@@ -137,16 +140,20 @@ export class Timeline extends View {
   }
 
   #shape(shape: Shape): TemplateResult {
-    const { bar, x, width } = shape;
+    const { bars, x, width } = shape;
+    const bar = bars[0];
     const y = PAD + bar.row * (BAR + GAP);
-    const many = shape.count > 1;
-    const label = many ? `${count(shape.count, 'event')}, closer together than can be drawn` : bar.label;
+    const many = bars.length > 1;
+    const label = many ? `${bars.length} bars too close together to draw, from ${bar.label}` : bar.label;
     const took = bar.to === null ? 'still going on' : duration(shape.span.to - shape.span.from);
     const room = Math.floor((width - 8) / CHARACTER);
-    const words = room >= 4 ? (label.length > room ? `${label.slice(0, room - 1)}…` : label) : '';
-    const classes = `bar ${bar.kind}${bar.bad ? ' bad' : ''}${bar.to === null ? ' open' : ''}${this.store.selection === bar.id && !many ? ' selected' : ''}`;
-    return svg`<g class=${classes} role="button" tabindex=${shape.key === this.#tabStop() ? 0 : -1} aria-label="${label}, ${took}" data-key=${shape.key}
-      @click=${() => this.#choose(shape)} @focus=${() => this.#focus(shape.key)}>
+    const written = many ? `${bars.length}×` : bar.short;
+    const words = room < Math.min(4, written.length) ? '' : shortened(written, room);
+    const selected = !many && this.store.selection === bar.id;
+    const classes = `bar ${bar.kind}${shape.bad ? ' bad' : ''}${bar.to === null ? ' open' : ''}${selected ? ' selected' : ''}`;
+    const tabStop = this.#tabStop();
+    return svg`<g class=${classes} role="button" tabindex=${bars.some((one) => one.key === tabStop) ? 0 : -1} aria-label="${label}, ${took}" data-key=${shape.key}
+      @click=${() => this.#choose(shape)} @focus=${() => this.#focus(shape)}>
       <title>${label} · ${took}</title>
       <rect x=${x} y=${y} width=${width} height=${BAR} rx="2"></rect>${words ? svg`<text x=${x + 5} y=${y + 12}>${words}</text>` : nothing}
     </g>`;
@@ -159,19 +166,20 @@ export class Timeline extends View {
     return null;
   }
 
-  #focus(key: string): void {
-    if (this.#focused === key) return;
-    this.#focused = key;
+  #focus(shape: Shape): void {
+    if (shape.bars.some((bar) => bar.key === this.#focused)) return;
+    this.#focused = shape.bars[0].key;
     this.requestUpdate();
   }
 
   #choose(shape: Shape): void {
-    this.#focused = shape.key;
-    if (shape.count === 1) {
-      this.store.select(shape.bar.id);
+    this.#focus(shape);
+    if (shape.bars.length === 1) {
+      this.store.select(shape.bars[0].id);
       return;
     }
     const pad = Math.max((shape.span.to - shape.span.from) * 0.2, 20);
+    this.#takeFocus = true;
     this.#look({ from: shape.span.from - pad, to: shape.span.to + pad });
   }
 
@@ -249,19 +257,17 @@ export class Timeline extends View {
   };
 
   #press(): void {
-    this.querySelector<SVGElement>(`.bar[data-key="${CSS.escape(this.#focused ?? '')}"]`)?.dispatchEvent(
-      new MouseEvent('click', { bubbles: true }),
-    );
+    this.querySelector('.bar[tabindex="0"]')?.dispatchEvent(new MouseEvent('click', { bubbles: true }));
   }
 
   /** Moves the focus: left and right in time, up and down to the bar of the next lane that is nearest in time. */
   #step(key: string): boolean {
-    const laneAt = this.#lanes.findIndex((lane) => lane.bars.some((bar) => bar.key === this.#tabStop()));
+    const stop = this.#tabStop();
+    const laneAt = this.#lanes.findIndex((lane) => lane.bars.some((bar) => bar.key === stop));
     const lane = this.#lanes[laneAt];
-    const at = lane?.bars.findIndex((bar) => bar.key === this.#tabStop()) ?? -1;
-    const bar = lane?.bars[at];
+    const bar = lane?.bars.find((one) => one.key === stop);
     if (!lane || !bar) return false;
-    const target = this.#neighbour(key, laneAt, lane, at, bar);
+    const target = this.#neighbour(key, laneAt, lane, bar);
     if (target === null) return false;
     if (!target) return true;
     this.#focused = target.key;
@@ -272,9 +278,15 @@ export class Timeline extends View {
   }
 
   /** The bar a key leads to; undefined at the edge; null for a key that leads nowhere. */
-  #neighbour(key: string, laneAt: number, lane: Lane, at: number, bar: Bar): Bar | undefined | null {
-    if (key === 'ArrowRight') return lane.bars[at + 1];
-    if (key === 'ArrowLeft') return lane.bars[at - 1];
+  #neighbour(key: string, laneAt: number, lane: Lane, bar: Bar): Bar | undefined | null {
+    const at = lane.bars.indexOf(bar);
+    // Bars that are drawn as one are one step.
+    const here = shapes(lane, this.#span ?? this.#whole(), this.#width, this.store.now()).find((shape) =>
+      shape.bars.includes(bar),
+    );
+    const elsewhere = (one: Bar) => one !== bar && !here?.bars.includes(one);
+    if (key === 'ArrowRight') return lane.bars.find((one, i) => i > at && elsewhere(one));
+    if (key === 'ArrowLeft') return lane.bars.findLast((one, i) => i < at && elsewhere(one));
     if (key === 'Home') return lane.bars[0];
     if (key === 'End') return lane.bars.at(-1);
     if (key !== 'ArrowDown' && key !== 'ArrowUp') return null;

@@ -9,7 +9,8 @@ import { vars } from '../vars.ts';
 import { View } from '../view.ts';
 import { type Branch, branches, type Figures } from './model.ts';
 
-const figuresLine = (figures: Figures): string => `${tokens(figures.tokens)} tokens · ${ticking(figures.activeMs)}`;
+const spoken = (figures: Figures): string =>
+  `${tokens(figures.tokens)} tokens, ${ticking(figures.activeMs)} at work, ${usd(figures.usd)}`;
 
 /** The threads of the session with what each used. A click, or Enter, shows the thread. */
 export class ThreadTree extends View {
@@ -34,15 +35,15 @@ export class ThreadTree extends View {
     const shown = this.store.thread === thread.id;
     const tabStop = (this.#focused ?? this.store.thread) === thread.id;
     const spin = words.icon === 'loading' ? 'codicon-modifier-spin' : '';
-    const label = `${thread.agentName}, ${words.text}, ${figuresLine(own)}, ${usd(own.usd)}${total ? `, with subagents ${tokens(total.tokens)} tokens, ${usd(total.usd)}` : ''}`;
+    const label = `${thread.agentName}, ${words.text}, ${spoken(own)}${total ? `; with subagents ${spoken(total)}` : ''}`;
     const running = thread.status === 'running' && depth > 0 && this.store.writable && !this.store.interrupted;
     return html`<div class="branch ${shown ? 'shown' : ''}" role="treeitem" aria-level=${depth + 1} aria-posinset=${branch.position} aria-setsize=${branch.siblings}
-        aria-selected=${shown} aria-label=${label} tabindex=${tabStop ? 0 : -1} data-thread=${thread.id} ${vars({ '--depth': String(depth) })}
+        aria-selected=${shown} aria-label=${label} title=${label} tabindex=${tabStop ? 0 : -1} data-thread=${thread.id} ${vars({ '--depth': String(depth) })}
         @click=${() => this.store.showThread(thread.id)} @focus=${() => this.#focus(thread.id)}>
-        <span class="branch-icon ${words.tone}" title=${words.text}>${icon(words.icon, spin)}</span>
-        <span class="name" title=${thread.agentName}>${thread.agentName}</span><span class="cost">${usd(own.usd)}</span>
-        <span class="figures">${words.text} · ${figuresLine(own)}</span>
-        ${total ? html`<span class="figures total"><span>with subagents</span><span>${tokens(total.tokens)} tokens</span><span class="cost">${usd(total.usd)}</span></span>` : nothing}
+        <span class="branch-icon ${words.tone}">${icon(words.icon, spin)}</span>
+        <span class="name">${thread.agentName}</span><span class="cost">${usd(own.usd)}</span>
+        <span class="figures">${words.text}</span><span class="figures">${tokens(own.tokens)} · ${ticking(own.activeMs)}</span>
+        ${total ? html`<span class="figures total">in total</span><span class="figures total">${tokens(total.tokens)} · ${usd(total.usd)}</span>` : nothing}
         ${running ? iconButton('debug-stop', `Interrupt ${thread.agentName}`, (event) => this.#interrupt(event, thread.id), 'on-hover corner') : nothing}
       </div>`;
   }
