@@ -66,6 +66,21 @@ export class Collector {
     };
   }
 
+  /** The result of a command that was killed together with the runner: what was heard, and no end. */
+  killed(): RunResult {
+    const [stdout, stderr] = [[...this.#out, this.#held], this.#err].map(
+      (parts) => new Uint8Array(Buffer.concat(parts)),
+    );
+    return {
+      ended: 'exited',
+      exitCode: 128 + 9,
+      stdout: stdout ?? new Uint8Array(),
+      stderr: stderr ?? new Uint8Array(),
+      cutBytes: 0,
+      durationMs: 0,
+    };
+  }
+
   #addOut(chunk: Buffer): void {
     let data = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk;
     this.#held = Buffer.alloc(0);

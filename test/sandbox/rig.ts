@@ -1,12 +1,12 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { EnvironmentConfig } from '../../src/protocol/environment.ts';
 import type { AnyEvent } from '../../src/protocol/event.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider, type ProviderOptions } from '../../src/sandbox/provider.ts';
 import type { RunRequest, RunResult, Sandbox, SandboxOwner, SandboxProvider } from '../../src/sandbox/sandbox.ts';
-import { removeLabelled } from '../support/engine.ts';
+import { removeDevcontainerImages, removeLabelled } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
 
 export const TINY = 'drover-tiny:latest';
@@ -58,7 +58,10 @@ export async function makeRig(more: Partial<ProviderOptions> = {}): Promise<Rig>
     },
     clear: async () => {
       await provider.dispose();
-      if (more.env === undefined) removeLabelled(`drover.workspace=${workspace}`);
+      if (more.env === undefined) {
+        removeLabelled(`drover.workspace=${workspace}`);
+        removeDevcontainerImages(basename(workspace));
+      }
       for (const folder of [workspace, cache]) await rm(folder, { recursive: true, force: true });
     },
   };

@@ -48,3 +48,12 @@ export function removeLabelled(label: string): void {
   const networks = docker('network', 'ls', '--quiet', '--filter', `label=${label}`).split('\n').filter(Boolean);
   if (networks.length > 0) docker('network', 'rm', ...networks);
 }
+
+/** Removes the images that a devcontainer of this folder was built into. */
+export function removeDevcontainerImages(folderName: string): void {
+  const reference = `reference=vsc-${folderName.toLowerCase()}-*`;
+  const images = docker('images', '--format', '{{.Repository}}:{{.Tag}}', '--filter', reference)
+    .split('\n')
+    .filter(Boolean);
+  if (images.length > 0) docker('rmi', '--force', ...images);
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { ExecutionId, SessionId } from '../../src/protocol/ids.ts';
+import { createSandboxProvider } from '../../src/sandbox/provider.ts';
+import { environmentOf } from './rig.ts';
+
+/*
+ * A process of its own that starts a command in a sandbox, says so, and is then killed by the test.
+ * Its one argument is JSON.
+ */
+const Input = z.object({
+  session: SessionId,
+  execution: ExecutionId,
+  workspace: z.string(),
+  cache: z.string(),
+  image: z.string(),
+  command: z.string(),
+});
+const input = Input.parse(JSON.parse(process.argv[2] ?? ''));
+
+const provider = createSandboxProvider({ nodePath: process.execPath, devcontainerCli: '', cacheFolder: input.cache });
+const sandbox = await provider.acquire({
+  session: input.session,
+  environment: environmentOf({ type: 'image', image: input.image }),
+  workspaceFolder: input.workspace,
+  record: async () => {},
+});
+await sandbox.run({
+  executionId: input.execution,
+  argv: ['sh', '-c', input.command],
+  timeoutMs: 60_000,
+  signal: new AbortController().signal,
+  onOutput: (chunk) => process.stdout.write(`${sandbox.id} ${new TextDecoder().decode(chunk)}`),
+});
