@@ -146,7 +146,7 @@ class Service {
 
   #authorize(request: IncomingMessage): void {
     const { apiKey } = this.#options;
-    if (apiKey !== undefined && request.headers['x-api-key'] !== apiKey) throw new ApiError(401, 'invalid x-api-key');
+    if (apiKey !== undefined && keyOf(request) !== apiKey) throw new ApiError(401, 'invalid x-api-key');
     if (!request.headers['anthropic-version']) throw new ApiError(400, 'anthropic-version: header is required');
   }
 
@@ -171,6 +171,10 @@ async function textOf(request: IncomingMessage): Promise<string> {
   }
   return Buffer.concat(chunks).toString('utf8');
 }
+
+/** The key comes in one of two headers: the SDK sends it as a bearer token, many other clients as `x-api-key`. */
+const keyOf = ({ headers }: IncomingMessage): string =>
+  String(headers['x-api-key'] ?? headers.authorization?.replace(/^Bearer /, ''));
 
 const headersOf = (request: IncomingMessage): Record<string, string> =>
   Object.fromEntries(

@@ -174,6 +174,17 @@ test('a wrong key is refused, and appears in no message, no cause and no record'
   }
 });
 
+test('the right key is let in, blanks around it or not', async () => {
+  const strict = await startRehearsal({ apiKey: KEY });
+  try {
+    const { reply } = await ask(clientFor(strict.url, { key: ` ${KEY}\n` }), callOf('[rehearsal:say] welcome'));
+    expect(reply.blocks[0]).toMatchObject({ text: 'welcome' });
+    expect(JSON.stringify(strict.requests)).not.toContain(KEY);
+  } finally {
+    await strict.close();
+  }
+});
+
 test('a key that a header cannot carry is not sent, and not quoted', async () => {
   const { failure } = await failureOf(clientFor(server.url, { key: 'sk-one\nsk-two-äöü' }), callOf('hi'));
   expect(failure.reason).toBe('bad_key');
