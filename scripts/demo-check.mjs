@@ -7,7 +7,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Desk, resultsFolder } from '../test/support/desk.ts';
-import { allowAll } from '../test/support/play.ts';
+import { eventsOf } from '../test/support/events.ts';
+import { allowUntil } from '../test/support/play.ts';
 import { childEnv, lastLines, run } from './machine.mjs';
 
 const image = process.argv[2] ?? '';
@@ -21,12 +22,12 @@ if (before.code === 0) throw new Error('The sample’s test passes before anythi
 console.log('Running “Drover: Rehearse” and allowing what it asks.');
 await desk.workbench.command('Drover: Rehearse');
 await desk.record('a session', 60_000, ({ event }) => event.type === 'drover.session_created');
-const allowed = await allowAll(desk, 180_000);
+await allowUntil(desk, null, 180_000);
 await screenshots();
 
 const after = await runTests();
 const records = await desk.records();
-const asked = allowed > 0;
+const asked = eventsOf(records, 'user.tool_confirmation').length > 0;
 const sandboxed = records.some(({ event }) => event.type === 'drover.sandbox_ready');
 const verdict = [
   ['the edit was asked for and allowed in the panel', asked],

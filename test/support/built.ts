@@ -8,7 +8,7 @@ interface Meta {
 
 /** Bytes of the files that importing the extension reads: its entry, and what that imports without being asked later. */
 export async function bytesLoadedByActivate(): Promise<number> {
-  const { outputs }: Meta = JSON.parse(await readFile(join(root, 'dist/meta.json'), 'utf8'));
+  const { outputs }: Meta = JSON.parse(await readFile(join(root, '.cache/bundle.json'), 'utf8'));
   const seen = new Set<string>();
   const visit = (path: string): void => {
     const output = outputs[path];
@@ -17,6 +17,6 @@ export async function bytesLoadedByActivate(): Promise<number> {
     for (const { path: next, kind } of output.imports) if (kind !== 'dynamic-import') visit(next);
   };
   visit('dist/extension.js');
-  if (seen.size === 0) throw new Error('dist/meta.json does not name dist/extension.js.');
+  if (seen.size === 0) throw new Error('.cache/bundle.json does not name dist/extension.js.');
   return [...seen].reduce((sum, path) => sum + (outputs[path]?.bytes ?? 0), 0);
 }

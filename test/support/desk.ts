@@ -1,4 +1,4 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import Docker from 'dockerode';
 import type { Browser } from 'playwright-core';
@@ -15,6 +15,8 @@ import { Workbench } from './workbench.ts';
 export interface DeskOptions {
   /** Changes the copy of the sample before it is opened. */
   change?: (folder: string) => Promise<void>;
+  /** Opens a window without any folder. */
+  empty?: boolean;
   settings?: Record<string, unknown>;
   env?: Record<string, string | undefined>;
   /** Default true. */
@@ -40,7 +42,7 @@ export class Desk {
     this.#browser = browser;
   }
 
-  static async open({ change, settings, env, trustAll }: DeskOptions = {}): Promise<Desk> {
+  static async open({ change, empty, settings, env, trustAll }: DeskOptions = {}): Promise<Desk> {
     const { server: program, browser: chromium, vsix } = await parts();
     const home = await makeFolder('drover-desk-');
     const folder = join(home, 'sample');
@@ -58,7 +60,7 @@ export class Desk {
     let browser: Browser | undefined;
     try {
       browser = await openBrowser(chromium);
-      return new Desk(folder, server, browser, await Workbench.open(browser, server, folder));
+      return new Desk(folder, server, browser, await Workbench.open(browser, server, empty ? null : folder));
     } catch (error) {
       await browser?.close();
       await server.stop();
@@ -68,16 +70,42 @@ export class Desk {
 
   /** Ids of the folder's sessions, from the directories. */
   async sessions(): Promise<string[]> {
-    return (await readdir(join(this.folder, '.drover', 'sessions')).catch(() => [])).sort();
+    return (await readdir(this.#sessions).catch(() => [])).sort();
   }
 
-  /** The whole records in the log of the folder's only session. */
+  /** The whole records in the log of the folder's newest session. */
   async records(): Promise<LogRecord[]> {
-    const [id] = await this.sessions();
-    if (!id) return [];
-    const bytes = await readFile(join(this.folder, '.drover', 'sessions', id, 'log.jsonl'), 'utf8').catch(() => '');
-    const lines = bytes.split('\n').slice(0, -1);
+    const logs = (await this.sessions()).map((id) => join(this.#sessions, id, 'log.jsonl'));
+    const born = await Promise.all(
+      logs.map((log) =>
+        stat(log).then(
+          ({ birthtimeMs }) => birthtimeMs,
+          () => 0,
+        ),
+      ),
+    );
+    const newest = logs[born.indexOf(Math.max(...born))];
+    const text = newest ? await readFile(newest, 'utf8').catch(() => '') : '';
+    const lines = text.split('\n').slice(0, -1);
     return lines.map((line): LogRecord => JSON.parse(line));
+  }
+
+  get #sessions(): string {
+    return join(this.folder, '.drover', 'sessions');
+  }
+
+  /**
+   * Starts a session from the palette, as a person does: agent, environment, task. Resolves when its log is there and
+   * its panel is in front.
+   */
+  async start(task: string, { agent = 'Rehearsal', environment = 'Dev container' } = {}): Promise<void> {
+    const before = await this.sessions();
+    await this.workbench.command('Drover: Start Session');
+    await this.workbench.pick(agent);
+    await this.workbench.pick(environment);
+    await this.workbench.type(task);
+    await eventually('the new session', 30_000, async () => (await this.sessions()).length > before.length);
+    await this.panel.root.waitFor({ timeout: 30_000 });
   }
 
   /** Waits until the log has a record like this, and returns the first of them. */
@@ -91,7 +119,14 @@ export class Desk {
     return await new Docker().listContainers({ all: true, filters });
   }
 
+  /** How the window looked at the end: where a test failed, that tells more than its message. */
+  async #picture(): Promise<void> {
+    await mkdir(resultsFolder, { recursive: true });
+    await this.workbench.page.screenshot({ path: join(resultsFolder, `${await nameOfTest()}.png`), timeout: 5_000 });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#picture().catch(() => undefined);
     await this.#browser.close().catch(() => undefined);
     await this.server.stop();
     const docker = new Docker();
@@ -101,5 +136,12 @@ export class Desk {
   }
 }
 
-/** Where screenshots of failures go. */
+/** The running test's name as a file name, or `desk` outside of a test. */
+async function nameOfTest(): Promise<string> {
+  if (!process.env.VITEST) return 'desk';
+  const { expect } = await import('vitest');
+  return (expect.getState().currentTestName ?? 'desk').replace(/[^\w]+/g, '-').slice(0, 150);
+}
+
+/** Where screenshots go. */
 export const resultsFolder = join(import.meta.dirname, '../../test-results');

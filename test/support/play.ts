@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import type { Desk } from './desk.ts';
 import { eventsOf } from './events.ts';
 import { eventually } from './eventually.ts';
@@ -10,20 +11,21 @@ export async function hasEnded(desk: Desk): Promise<boolean> {
 }
 
 /**
- * Allows whatever the panel asks, one card after the other, by its button, until the session has nothing left to do.
- * Returns how many cards were answered.
+ * Allows what the panel asks, one card after the other, by its button, until there is a card with this text, which is
+ * returned unanswered; with null, until the session has nothing left to do.
  */
-export async function allowAll(desk: Desk, timeoutMs: number): Promise<number> {
-  const answered = new Set<string>();
-  await eventually('the session to end, with everything allowed', timeoutMs, async () => {
+export async function allowUntil(desk: Desk, text: RegExp, timeoutMs: number): Promise<Locator>;
+export async function allowUntil(desk: Desk, text: null, timeoutMs: number): Promise<null>;
+export async function allowUntil(desk: Desk, text: RegExp | null, timeoutMs: number): Promise<Locator | null> {
+  const wanted = text && desk.panel.card(text).first();
+  await eventually(text ? `a card that asks about ${text}` : 'the session to end', timeoutMs, async () => {
+    if (wanted && (await wanted.isVisible())) return true;
     const card = desk.panel.card().first();
-    if (await card.isVisible()) {
-      const call = await card.getAttribute('data-call');
-      // A card takes no answer before it could be read; the next round tries again.
-      await card.getByRole('button', { name: /^Allow(?! from)/ }).click({ timeout: 2_000 });
-      if (call) answered.add(call);
-    }
-    return await hasEnded(desk);
+    // A card takes no answer before it could be read; the next round tries again.
+    if (await card.isVisible()) await allowButton(card).click({ timeout: 2_000 });
+    return text === null && (await hasEnded(desk));
   });
-  return answered.size;
+  return wanted;
 }
+
+export const allowButton = (card: Locator): Locator => card.getByRole('button', { name: /^Allow(?! from)/ });

@@ -88,6 +88,11 @@ export class Workbench {
     return this.page.locator('.tabs-container .tab');
   }
 
+  async closeActiveTab(): Promise<void> {
+    await this.page.locator('.tabs-container .tab.active').first().hover();
+    await this.page.locator('.tabs-container .tab.active .codicon-close').first().click({ timeout: 10_000 });
+  }
+
   notification(text: string | RegExp): Locator {
     return this.page.locator('.notifications-toasts .notification-list-item', { hasText: text });
   }
@@ -113,6 +118,17 @@ export class Workbench {
         .click({ timeout: 2_000 });
       return false;
     });
+  }
+
+  sideBarText(text: string | RegExp): Locator {
+    return this.page.locator('.part.sidebar').getByText(text).first();
+  }
+
+  /** Presses a button of a modal dialog. */
+  async answerDialog(button: string | RegExp): Promise<void> {
+    const dialog = this.page.locator('.monaco-dialog-box');
+    await dialog.getByRole('button', { name: button }).click({ timeout: 30_000 });
+    await dialog.waitFor({ state: 'hidden', timeout: 10_000 });
   }
 
   /** A row of the Sessions tree. */
