@@ -61,8 +61,9 @@ function addTo(messages: TranscriptMessage[], role: TranscriptMessage['role'], b
   else messages.push({ role, blocks: [...blocks] });
 }
 
-/** The API refuses empty text. */
-const says = (block: { type: string }): boolean => block.type !== 'text' || !('text' in block) || block.text !== '';
+/** The API refuses text that is empty or only blanks. */
+const says = (block: { type: string }): boolean =>
+  block.type !== 'text' || !('text' in block) || String(block.text).trim() !== '';
 
 function addReply(state: SessionState, messages: TranscriptMessage[], request: ModelRequest): void {
   const reply: TranscriptBlock[] = [];

@@ -67,7 +67,6 @@ describeWith(engine, 'the main job', () => {
         ),
       ]);
       await harness.wake(session, 'a test');
-      console.log((await store.read(session)).records.map((r) => JSON.stringify(r.event).slice(0, 400)).join('\n'));
       const asked = pendingApprovals(await state());
       expect(asked.map((call) => call.name)).toEqual(['edit']);
       const [edit] = asked;
@@ -78,6 +77,13 @@ describeWith(engine, 'the main job', () => {
       ]);
       await harness.wake(session, 'a test');
       const end = await state();
+        docker('ps', '-q')
+          .split('\n')
+          .map((c) =>
+            docker('exec', '-u', 'dev', c, 'sh', '-c', 'id; ls -lan /workspaces/*; ls -lan /tmp /tmp/.drover*'),
+          )
+          .join('\n'),
+      );
       const endings = [...end.calls.values()].map((call) => `${call.name} ${call.result?.outcome}`);
       expect(end.stopReason, endings.join(', ')).toEqual({ type: 'end_turn' });
       expect([...end.threads.values()].length).toBe(2);

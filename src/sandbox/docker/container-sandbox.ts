@@ -11,7 +11,8 @@ import { type Found, type RunRequest, type RunResult, SandboxLost } from '../san
 import { reasonOf, statusOf } from './client.ts';
 import { demultiplexer } from './demultiplex.ts';
 
-const BASE = '/tmp/.drover';
+/** Each user of the container has a folder of its own for the runs: none may write into another's. */
+const baseOf = (user: string | undefined): string => `/tmp/.drover${user ? `-${user.replace(/\W/g, '-')}` : ''}`;
 const DEFAULT_MAX_BYTES = 256 * 1024;
 /** The runner inside enforces the timeout; if nothing is heard so long after it, we enforce it from here. */
 const GRACE_MS = 10_000;
@@ -49,7 +50,7 @@ export class ContainerSandbox implements LivingSandbox {
   }
 
   async run(request: RunRequest): Promise<RunResult> {
-    const call = callOf(request.executionId, request.maxBytes);
+    const call = callOf(baseOf(this.#options.user), request.executionId, request.maxBytes);
     if (request.signal.aborted) return nothing('cancelled');
     const collector = new Collector(call, request.onOutput);
     const stop = this.#stopper(call, request);
@@ -64,7 +65,7 @@ export class ContainerSandbox implements LivingSandbox {
   }
 
   async lookup(executionId: ExecutionId): Promise<Found> {
-    const call = callOf(executionId, undefined);
+    const call = callOf(baseOf(this.#options.user), executionId, undefined);
     const collector = new Collector(call);
     await this.#talk(lookArgv(call), collector, {});
     const { last } = collector;
@@ -75,7 +76,7 @@ export class ContainerSandbox implements LivingSandbox {
   }
 
   async #wait(id: ExecutionId, signal: AbortSignal, onOutput?: (chunk: Uint8Array) => void): Promise<RunResult> {
-    const call = callOf(id, undefined);
+    const call = callOf(baseOf(this.#options.user), id, undefined);
     const collector = new Collector(call, onOutput);
     const stop = this.#stopper(call, { signal });
     try {
@@ -185,9 +186,9 @@ const lostError = (reason: string, cause?: unknown): SandboxLost =>
     cause === undefined ? undefined : { cause: messageOf(cause) },
   );
 
-function callOf(executionId: ExecutionId, maxBytes: number | undefined): RunnerCall {
+function callOf(base: string, executionId: ExecutionId, maxBytes: number | undefined): RunnerCall {
   const half = Math.ceil((maxBytes ?? DEFAULT_MAX_BYTES) / 2);
-  return { base: BASE, executionId, nonce: randomBytes(12).toString('hex'), head: half, tail: half };
+  return { base, executionId, nonce: randomBytes(12).toString('hex'), head: half, tail: half };
 }
 
 const nothing = (ended: 'cancelled'): RunResult => ({
