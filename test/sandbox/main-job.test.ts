@@ -77,13 +77,6 @@ describeWith(engine, 'the main job', () => {
       ]);
       await harness.wake(session, 'a test');
       const end = await state();
-        docker('ps', '-q')
-          .split('\n')
-          .map((c) =>
-            docker('exec', '-u', 'dev', c, 'sh', '-c', 'id; ls -lan /workspaces/*; ls -lan /tmp /tmp/.drover*'),
-          )
-          .join('\n'),
-      );
       const endings = [...end.calls.values()].map((call) => `${call.name} ${call.result?.outcome}`);
       expect(end.stopReason, endings.join(', ')).toEqual({ type: 'end_turn' });
       expect([...end.threads.values()].length).toBe(2);
