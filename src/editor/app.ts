@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import type { ModelClient } from '../harness/model.ts';
 import { openCatalog } from '../log/catalog.ts';
@@ -27,6 +28,9 @@ import { showDiff } from './show-diff.ts';
 import { Status } from './status.ts';
 import { SessionTree } from './tree.ts';
 import type { Node } from './tree-nodes.ts';
+
+/** After this many ms, VS Code has given back the panels that are on the screen after a reload: what they show needs no notification. */
+const PANELS_COME_BACK_MS = 2000;
 
 /** The editor's part of Drover, once it is loaded: everything a command or a view may need. */
 export class App {
@@ -79,16 +83,30 @@ export class App {
     this.#owned.add(this.sessions.onChange(() => treeChanged.fire(undefined)));
     this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => treeChanged.fire(undefined)));
     this.#owned.add(new Status(this.sessions, view));
+    this.#owned.add(new GoingOn(this.sessions, this.actions));
+    this.panels
+      .replaceOrphans()
+      .catch((error: unknown) => this.#background(error))
+      .then(() => sleep(PANELS_COME_BACK_MS))
+      .then(() => this.#notify());
+  }
+
+  #notify(): void {
     this.#owned.add(
       new Notifications(this.sessions, {
         visible: (session) => this.panels.visible(session),
-        open: async (session, call) => this.panels.reveal(session, call),
+        open: async (session, call) => this.showCall(session, call),
         answer: (session, call, result, seen) => this.answer(session, { call, result, via: 'notification', seen }),
         failed: (error) => this.#background(error),
       }),
     );
-    this.#owned.add(new GoingOn(this.sessions, this.actions));
-    this.panels.replaceOrphans().catch((error: unknown) => this.#background(error));
+  }
+
+  /** Shows a call in its session's panel: the oldest that waits is focused, so that it can be answered at once. */
+  showCall(session: LiveSession, call: EventId): void {
+    const panel = this.panels.open(session);
+    if (session.pending[0]?.id === call) panel.focusApproval();
+    else panel.reveal(call);
   }
 
   /** Runs a command; what it throws is shown as a sentence, with the ways out. */

@@ -31,7 +31,7 @@ export const handlers: Record<CommandId, Handler> = {
     const session = sessionIn(app, args) ?? (await pickSession(app, 'Drover: which session?', app.sessions.all()));
     if (!session) return;
     const call = callIn(args);
-    if (call) app.panels.reveal(session, call);
+    if (call) app.showCall(session, call);
     else app.panels.open(session);
   },
 

@@ -1,6 +1,6 @@
 import * as vscode from 'vscode';
 import { Disposables } from '../protocol/disposable.ts';
-import type { EventId, SessionId } from '../protocol/ids.ts';
+import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import type { LiveSession } from './live-session.ts';
 import { SessionPanel } from './panel.ts';
@@ -116,11 +116,6 @@ export class Panels {
     this.#activeRunning = running;
     const open = [...this.#panels.values()].map((panel) => ({ session: panel.session.id, label: panel.title }));
     void this.#memory.keep(open);
-  }
-
-  /** Shows the session and the call in it. */
-  reveal(session: LiveSession, call: EventId): void {
-    this.open(session).reveal(call);
   }
 
   dispose(): void {

@@ -18,8 +18,19 @@ export class Status implements Disposable {
     this.#item.name = 'Drover';
     this.#owned.add(this.#item);
     this.#owned.add(sessions.onChange(() => this.#update()));
+    void sessions.ready.then(() => this.#whenRead());
     this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => this.#update()));
     this.#update();
+  }
+
+  /**
+   * The welcome shows only where it is known that there is nothing: VS Code would show it too while the extension host
+   * is restarted, and then it looks as if all sessions were gone.
+   */
+  #whenRead(): void {
+    const update = () => this.#key('drover.noSessions', this.#sessions.all().length === 0);
+    this.#owned.add(this.#sessions.onChange(update));
+    update();
   }
 
   #update(): void {

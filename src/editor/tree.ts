@@ -51,11 +51,15 @@ export class SessionTree {
     const { state } = session;
     const pending = session.pending.length;
     const item = new vscode.TreeItem(session.title, vscode.TreeItemCollapsibleState.None);
-    if (pending > 0) item.collapsibleState = vscode.TreeItemCollapsibleState.Expanded;
     item.id = session.id;
+    if (pending > 0) {
+      item.collapsibleState = vscode.TreeItemCollapsibleState.Expanded;
+      // VS Code keeps a row it knows as it was, closed; as another row it opens.
+      item.id = `${session.id} asks`;
+    }
     const where = standing(session);
     const parts = state ? [money(state.costUsd), age(state.updatedAt, Date.now())] : [];
-    if (where !== 'done' && where !== 'running') parts.unshift(standingText[where]);
+    if (!plainToSee.has(where)) parts.unshift(standingText[where]);
     if (this.#projects.all().length > 1) parts.push(session.project.name);
     item.description = parts.join(' · ');
     item.iconPath = session.damage && where === 'done' ? damaged : icons[where];
@@ -105,6 +109,9 @@ const node = (session: LiveSession): Node => ({ kind: 'session', session });
 
 const icon = (name: string, color?: string): vscode.ThemeIcon =>
   new vscode.ThemeIcon(name, color ? new vscode.ThemeColor(color) : undefined);
+
+/** The icon says enough, and what waits is right below. */
+const plainToSee: ReadonlySet<Standing> = new Set(['done', 'running', 'waiting']);
 
 const damaged = icon('warning', 'list.warningForeground');
 const icons: Record<Standing, vscode.ThemeIcon> = {
