@@ -1,0 +1,90 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { temporary } from './kit.ts';
+
+const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe', timeout: 20_000 });
+
+/** Real full and failing disks need mounts, which only root on Linux may make; elsewhere these tests are skipped. */
+export const canMount = process.platform === 'linux' && process.getuid?.() === 0 && tryMount();
+
+function tryMount(): boolean {
+  const place = `/tmp/drover-mount-${process.pid}`;
+  mkdirSync(place, { recursive: true });
+  try {
+    run('mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', place);
+    run('umount', place);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** A file system in memory of so many KiB; gone when the test is over. */
+export async function smallDisk(kib: number): Promise<string> {
+  const place = join(await temporary(), 'small');
+  mkdirSync(place);
+  run('mount', '-t', 'tmpfs', '-o', `size=${kib}k`, 'tmpfs', place);
+  onTestFinished(() => unmount(place));
+  return place;
+}
+
+export const makeReadOnly = (place: string) => run('mount', '-o', 'remount,ro', place);
+
+export interface FailingDisk {
+  /** Where it is mounted. */
+  place: string;
+  /** From now on it takes writes, but can't make them durable. */
+  fail(): void;
+  mend(): void;
+  /** Forgets all that the system has not written to the device, as a power cut does. */
+  powerCut(): void;
+}
+
+/** A disk whose device is a sparse file on a disk that is too small for it. */
+export async function failingDisk(): Promise<FailingDisk> {
+  const below = await smallDisk(8 * 1024);
+  const device = join(below, 'device');
+  const place = join(await temporary(), 'failing');
+  mkdirSync(place);
+  run('truncate', '-s', '32M', device);
+  run('mke2fs', '-q', '-F', '-t', 'ext2', device);
+  const mount = () => run('mount', '-o', 'loop', device, place);
+  mount();
+  onTestFinished(() => unmount(place));
+  const filler = join(below, 'filler');
+  return {
+    place,
+    fail: () => fill(filler),
+    mend: () => rmSync(filler, { force: true }),
+    powerCut: () => {
+      run('umount', place);
+      mount();
+    },
+  };
+}
+
+/** Writes a file until there is no more room. */
+export function fill(path: string): void {
+  const file = openSync(path, 'w');
+  const piece = Buffer.alloc(4096);
+  try {
+    for (let n = 0; n < 100_000; n++) if (writeSync(file, piece) < piece.length) break;
+  } catch {
+    // It is full: that was the aim.
+  } finally {
+    closeSync(file);
+  }
+}
+
+function unmount(place: string): void {
+  try {
+    run('umount', place);
+  } catch {
+    // Still in use: it goes when its last user does.
+    run('umount', '--lazy', place);
+  }
+}
