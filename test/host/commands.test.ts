@@ -30,6 +30,7 @@ describe('The extension', () => {
       'drover.session',
       'drover.pendingApprovals',
       'drover.activeRunning',
+      'drover.noSessions',
     ];
     for (const name of named) assert.ok(known.has(name) || others.includes(name), `${name} exists`);
     assert.ok(named.length > 20);
