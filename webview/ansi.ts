@@ -116,31 +116,54 @@ function applyCodes(style: Style, parameters: string): Style {
   return next;
 }
 
-/** Characters that have no picture and must not reach the page. A tab has one. */
-const isControl = (character: string): boolean => (character < ' ' && character !== '\t') || character === '\u007f';
+const TAB = 9;
+const DELETE = 127;
 
-/** One line while it is written: a cursor, and a character and its style per cell. */
+/** Without the characters that have no picture and must not reach the page. */
+function printable(text: string): string {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if ((code < 32 && code !== TAB) || code === DELETE) return [...text].filter(hasPicture).join('');
+  }
+  return text;
+}
+
+const hasPicture = (character: string): boolean => {
+  const code = character.charCodeAt(0);
+  return (code >= 32 && code !== DELETE) || code === TAB;
+};
+
+/** Columns an escape sequence may reach past the end of a line, so that none can ask for a gigabyte of spaces. */
+const FURTHEST = 1000;
+
+/**
+ * One line while it is written. Most lines are only ever appended to; cells, a character and its style each, are made
+ * once something overwrites what is there.
+ */
 class Line {
-  #text: string[] = [];
-  #styles: Style[] = [];
+  #runs: Run[] = [];
+  #length = 0;
+  #cells: { text: string; style: Style }[] | null = null;
   #cursor = 0;
 
   write(text: string, style: Style): void {
-    for (const character of text) {
-      if (isControl(character)) continue;
-      while (this.#text.length < this.#cursor) {
-        this.#text.push(' ');
-        this.#styles.push(PLAIN);
-      }
-      this.#text[this.#cursor] = character;
-      this.#styles[this.#cursor] = style;
-      this.#cursor++;
+    const shown = printable(text);
+    if (this.#cells === null && this.#cursor === this.#length) {
+      append(this.#runs, shown, style);
+      this.#length += shown.length;
+      this.#cursor = this.#length;
+      return;
+    }
+    const cells = this.#asCells();
+    for (const character of shown) {
+      while (cells.length < this.#cursor) cells.push({ text: ' ', style: PLAIN });
+      cells[this.#cursor++] = { text: character, style };
     }
   }
 
-  /** To column `n`, 0-based. Bounded, so that no escape sequence can ask for a gigabyte of spaces. */
   moveTo(column: number): void {
-    this.#cursor = Math.min(Math.max(0, column), 1000 + this.#text.length);
+    const length = this.#cells?.length ?? this.#length;
+    this.#cursor = Math.min(Math.max(0, column), FURTHEST + length);
   }
 
   moveBy(columns: number): void {
@@ -149,23 +172,29 @@ class Line {
 
   /** 0: from the cursor on. 1: up to the cursor. 2: all of it. */
   erase(mode: number): void {
-    if (mode === 1) {
-      for (let i = 0; i <= this.#cursor && i < this.#text.length; i++) this.#text[i] = ' ';
-    } else {
-      this.#text.length = this.#styles.length = mode === 2 ? 0 : Math.min(this.#cursor, this.#text.length);
-    }
+    const cells = this.#asCells();
+    if (mode === 1) cells.fill({ text: ' ', style: PLAIN }, 0, this.#cursor + 1);
+    else cells.length = mode === 2 ? 0 : Math.min(this.#cursor, cells.length);
   }
 
   runs(): Run[] {
+    if (this.#cells === null) return this.#runs;
     const runs: Run[] = [];
-    for (const [i, character] of this.#text.entries()) {
-      const style = this.#styles[i] ?? PLAIN;
-      const last = runs.at(-1);
-      if (last && last.style === style) last.text += character;
-      else runs.push({ text: character, style });
-    }
+    for (const { text, style } of this.#cells) append(runs, text, style);
     return runs;
   }
+
+  #asCells(): { text: string; style: Style }[] {
+    this.#cells ??= this.#runs.flatMap(({ text, style }) => [...text].map((character) => ({ text: character, style })));
+    return this.#cells;
+  }
+}
+
+/** Adds text to the last run if it has the same style, else as a new one. */
+function append(runs: Run[], text: string, style: Style): void {
+  const last = runs.at(-1);
+  if (last && last.style === style) last.text += text;
+  else if (text !== '') runs.push({ text, style });
 }
 
 // Built from parts because an escape character is invisible in source.
@@ -211,6 +240,16 @@ export const stripAnsi = (text: string): string =>
   parseAnsi(text)
     .map((runs) => runs.map((run) => run.text).join(''))
     .join('\n');
+
+/** The lines as one sequence of runs with line breaks in them: long plain output is then a single piece of text. */
+export function joinLines(lines: readonly (readonly Run[])[]): Run[] {
+  const joined: Run[] = [];
+  for (const [i, runs] of lines.entries()) {
+    if (i > 0) append(joined, '\n', joined.at(-1)?.style ?? PLAIN);
+    for (const run of runs) append(joined, run.text, run.style);
+  }
+  return joined;
+}
 
 const COLOR = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 

@@ -7,6 +7,9 @@ import MarkdownIt, { type Token } from 'markdown-it';
  */
 const markdown = new MarkdownIt({ html: false, linkify: true, breaks: false });
 
+/** The only places a link may lead to: the web, mail, and paths of the workspace. Never a command of the editor's. */
+markdown.validateLink = (url) => /^(https?:|mailto:)/i.test(url) || !/^[a-z][a-z0-9+.-]*:/i.test(url);
+
 const escaped = (text: string): string => markdown.utils.escapeHtml(text);
 
 /** A block of code under a bar with its language and a copy button. */

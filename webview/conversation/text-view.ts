@@ -1,6 +1,6 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
-import { parseAnsi, type Run, styleClasses } from '../ansi.ts';
+import { joinLines, parseAnsi, type Run, styleClasses } from '../ansi.ts';
 import type { DiffLine } from '../edit-diff.ts';
 
 /** Output drawn in one go, in characters; more is a click away, so that ten megabytes do not stop the panel. */
@@ -11,12 +11,10 @@ const runView = (run: Run): TemplateResult | string => {
   return classes === '' ? run.text : html`<span class=${classes}>${run.text}</span>`;
 };
 
-const lineView = (runs: readonly Run[], last: boolean) => html`${runs.map(runView)}${last ? nothing : '\n'}`;
-
 /** Terminal output, folded and coloured. No white space may stand between the parts of a `pre`. */
 export function terminalView(text: string, label: string): TemplateResult {
   const lines = parseAnsi(text);
-  return html`<pre class="terminal" tabindex="0" aria-label=${label}>${lines.map((runs, i) => lineView(runs, i === lines.length - 1))}</pre>`;
+  return html`<pre class="terminal" tabindex="0" aria-label=${label}>${joinLines(lines).map(runView)}</pre>`;
 }
 
 const isBlank = (line: readonly Run[] | undefined): boolean => line?.every((run) => run.text.trim() === '') ?? true;
@@ -28,7 +26,7 @@ export function terminalTail(text: string, count: number, label: string): Templa
   const tail = lines.slice(-count);
   while (tail.length > 0 && isBlank(tail[0])) tail.shift();
   if (tail.length === 0) return nothing;
-  return html`<pre class="terminal tail" aria-label=${label}>${tail.map((runs, i) => lineView(runs, i === tail.length - 1))}</pre>`;
+  return html`<pre class="terminal tail" aria-label=${label}>${joinLines(tail).map(runView)}</pre>`;
 }
 
 /**

@@ -195,11 +195,25 @@ export class Timeline extends View {
     this.requestUpdate();
   }
 
-  #zoom(factor: number, x = this.#width / 2): void {
+  /** @param at the time that stays where it is; default: that of the bar with the focus, if it is in view. */
+  #zoom(factor: number, at = this.#focusTime()): void {
     const whole = this.#whole();
-    const span = this.#span ?? whole;
-    const at = span.from + (x / Math.max(1, this.#width)) * (span.to - span.from);
-    this.#look(zoomed(span, factor, at, whole));
+    this.#look(zoomed(this.#span ?? whole, factor, at, whole));
+  }
+
+  #focusTime(): number {
+    const span = this.#span ?? this.#whole();
+    const middle = (span.from + span.to) / 2;
+    if (!this.contains(document.activeElement)) return middle;
+    const bar = this.#lanes.flatMap((lane) => lane.bars).find((one) => one.key === this.#focused);
+    const at = bar ? (bar.from + (bar.to ?? this.store.now())) / 2 : middle;
+    return at >= span.from && at <= span.to ? at : middle;
+  }
+
+  /** The time at an x of the plot, in CSS px. */
+  #timeAt(x: number): number {
+    const span = this.#span ?? this.#whole();
+    return span.from + (x / Math.max(1, this.#width)) * (span.to - span.from);
   }
 
   #pan(px: number): void {
@@ -222,7 +236,7 @@ export class Timeline extends View {
     const overflows = scroller.scrollHeight > scroller.clientHeight + 1;
     if (overflows && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
-    this.#zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, event.clientX - plot.getBoundingClientRect().left);
+    this.#zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, this.#timeAt(event.clientX - plot.getBoundingClientRect().left));
   };
 
   /** Dragging the ground moves the view. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { build } from 'esbuild';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import type { SessionId } from '../../../src/protocol/ids.ts';
 import type { HostMessage, PanelMessage } from '../../../src/protocol/panel.ts';
 import type { LogRecord } from '../../../src/protocol/record.ts';
@@ -77,7 +77,7 @@ export class Desk {
 
   /** A page with the panel in it; it has sent `ready` and heard nothing yet. */
   async panel(
-    options: { theme?: ThemeKind; width?: number; height?: number; saved?: unknown } = {},
+    options: { theme?: ThemeKind; width?: number; height?: number; saved?: unknown; clock?: boolean } = {},
   ): Promise<PanelDesk> {
     const page = await this.#browser.newPage({
       viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
@@ -88,8 +88,11 @@ export class Desk {
     const desk = new PanelDesk(page);
     const query = new URLSearchParams({ theme: options.theme ?? 'dark' });
     if (options.saved !== undefined) query.set('saved', JSON.stringify(options.saved));
+    if (options.clock) await page.clock.install();
     await page.goto(`http://127.0.0.1:${port}/?${query}`);
-    await page.waitForFunction(() => window.sent.some((message) => message.type === 'ready'));
+    await page.waitForFunction(() => window.sent.some((message) => message.type === 'ready'), undefined, {
+      polling: 50,
+    });
     return desk;
   }
 
@@ -120,6 +123,10 @@ function pageOf(kind: ThemeKind, query: URLSearchParams): string {
     <body class="${bodyClass}" data-vscode-theme-kind="${attribute}" data-session="sesn_fixture"><drover-panel></drover-panel>
     <script nonce="${nonce}">${host}</script><script nonce="${nonce}" src="panel.js"></script></body></html>`;
 }
+
+/** What an element says, with one space where the page has white space of any kind. */
+export const words = async (of: Locator): Promise<string> =>
+  ((await of.textContent()) ?? '').replace(/\s+/g, ' ').trim();
 
 /** One panel, seen from the host's side. */
 export class PanelDesk {

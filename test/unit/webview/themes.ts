@@ -195,6 +195,15 @@ const ansi = (from: Variables): Variables =>
 
 const hcDark: Variables = {
   ...ansi(dark),
+  'terminal-ansiRed': '#cd0000',
+  'terminal-ansiGreen': '#00cd00',
+  'terminal-ansiYellow': '#cdcd00',
+  'terminal-ansiBlue': '#0000ee',
+  'terminal-ansiMagenta': '#cd00cd',
+  'terminal-ansiCyan': '#00cdcd',
+  'terminal-ansiBrightBlack': '#7f7f7f',
+  'terminal-ansiBrightRed': '#ff0000',
+  'terminal-ansiBrightGreen': '#00ff00',
   foreground: '#ffffff',
   disabledForeground: '#a5a5a5',
   errorForeground: '#f48771',
