@@ -78,7 +78,7 @@ follow() {
 case $mode in
 run)
   limit_s=$1 cwd=$2 bytes=$3; shift 3
-  (umask 0; mkdir -p "$base/exec") && mkdir "$d" || exit 125
+  mkdir -p "$base/exec" && mkdir "$d" || exit 125
   : >"$d/out" && : >"$d/err" && echo $$ >"$d/runner" || exit 125
   in=/dev/null
   if [ "$bytes" -gt 0 ]; then
