@@ -21,6 +21,7 @@ export async function checkEngine(app: App): Promise<void> {
   const good = lines.filter(({ found }) => found.ok);
   const text = (good.length > 0 ? good : lines).map(({ environment, found }) => `${environment.name}: ${found.text}`);
   const message = text.join(' · ') || 'No environment is defined for this folder.';
-  if (good.length > 0) void vscode.window.showInformationMessage(message);
-  else void vscode.window.showWarningMessage(message);
+  const details = 'Details';
+  const show = good.length > 0 ? vscode.window.showInformationMessage : vscode.window.showWarningMessage;
+  if ((await show(message, details)) === details) app.reporter.log.show();
 }

@@ -36,7 +36,7 @@ export class Notifications implements Disposable {
   }
 
   #next(): void {
-    if (this.#showing || this.#disposed || !vscode.workspace.isTrusted) return;
+    if (this.#showing || this.#disposed) return;
     const next = waitingCalls(this.#sessions).find((one) => this.#isNews(one));
     if (!next) return;
     this.#told.add(next.call.id);
@@ -50,8 +50,7 @@ export class Notifications implements Disposable {
   }
 
   #isNews({ session, call }: Waiting): boolean {
-    if (this.#told.has(call.id) || this.#host.visible(session)) return false;
-    return session.access(vscode.workspace.isTrusted).mode === 'write';
+    return !this.#told.has(call.id) && !this.#host.visible(session);
   }
 
   async #tell({ session, call }: Waiting): Promise<void> {

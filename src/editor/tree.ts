@@ -7,6 +7,7 @@ import type { LiveSession } from './live-session.ts';
 import type { Projects } from './projects.ts';
 import type { Sessions } from './sessions.ts';
 import type { Node } from './tree-nodes.ts';
+import { mayAnswer } from './waiting.ts';
 
 /** The Sessions tree: sessions with what waits in them, then the archive. */
 export class SessionTree {
@@ -90,7 +91,7 @@ export class SessionTree {
     if (!state || !call) return item;
     item.description = asker(state, call);
     item.tooltip = approvalTooltip(call, asker(state, call));
-    item.contextValue = fileCall(call) ? 'approval:diff' : 'approval';
+    item.contextValue = `${mayAnswer(of.session) ? 'approval' : 'question'}${fileCall(call) ? ':diff' : ''}`;
     item.command = { command: 'drover.openSession', title: 'Show', arguments: [of] };
     item.accessibilityInformation = { label: `${asker(state, call)} asks to run ${summary(call)}` };
     return item;

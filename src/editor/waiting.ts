@@ -1,3 +1,4 @@
+import * as vscode from 'vscode';
 import type { ToolCall } from '../session/state.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Sessions } from './sessions.ts';
@@ -8,8 +9,12 @@ export interface Waiting {
   call: ToolCall;
 }
 
-/** All calls that wait for a person, of all sessions, oldest first. */
+/** All calls that can be answered here and now, of all sessions, oldest first. */
 export function waitingCalls(sessions: Sessions): Waiting[] {
-  const all = sessions.active().flatMap((session) => session.pending.map((call) => ({ session, call })));
+  const answerable = sessions.active().filter((session) => mayAnswer(session));
+  const all = answerable.flatMap((session) => session.pending.map((call) => ({ session, call })));
   return all.sort((a, b) => a.call.at.localeCompare(b.call.at));
 }
+
+/** Not in Restricted Mode, and not where another window runs the session: that one asks there. */
+export const mayAnswer = (session: LiveSession): boolean => session.access(vscode.workspace.isTrusted).mode === 'write';
