@@ -69,17 +69,21 @@ class Provider implements SandboxProvider {
 
   async #make(owner: SandboxOwner): Promise<LivingSandbox> {
     const hands = this.#handsFor(owner);
+    const from = performance.now();
+    const took = () => Math.round(performance.now() - from);
     const found = await hands.adopt(owner, undefined);
-    if (found) return found;
-
+    if (found) {
+      const ready = { sandbox_id: found.id, kind: found.kind, detail: 'found again', duration_ms: took() };
+      await owner.record([draft('drover.sandbox_ready', ready)]);
+      return found;
+    }
     const id = mint.sandbox();
     const recipe = hands.recipe(owner.environment);
     await owner.record([draft('drover.sandbox_provisioning', { sandbox_id: id, recipe })]);
-    const from = performance.now();
     try {
       const { sandbox, detail } = await hands.make(owner, id);
-      const duration_ms = Math.round(performance.now() - from);
-      await owner.record([draft('drover.sandbox_ready', { sandbox_id: id, kind: sandbox.kind, detail, duration_ms })]);
+      const ready = { sandbox_id: id, kind: sandbox.kind, detail, duration_ms: took() };
+      await owner.record([draft('drover.sandbox_ready', ready)]);
       return sandbox;
     } catch (error) {
       await hands.discard(owner.session, id);

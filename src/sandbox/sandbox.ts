@@ -71,7 +71,8 @@ export interface SandboxOwner {
 export interface SandboxProvider {
   /**
    * The session's sandbox, provisioned if there is none alive; concurrent callers share one provisioning.
-   * Appends `drover.sandbox_provisioning`, then `_ready` or `_failed`. Throws `SandboxUnavailable`.
+   * Appends `drover.sandbox_provisioning`, then `_ready` or `_failed`; only `_ready` for one that a former process left.
+   * Throws `SandboxUnavailable`.
    */
   acquire(owner: SandboxOwner): Promise<Sandbox>;
   /** A sandbox of this id that is still alive, or null: never provisions. For recovery. */

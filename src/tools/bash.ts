@@ -97,7 +97,9 @@ async function reset(sandbox: Sandbox, context: ToolContext): Promise<void> {
 export function bashOutcome(result: RunResult, timeoutMs: number): Outcome {
   const decoder = new TextDecoder();
   const stdout = terminalText(decoder.decode(result.stdout));
-  const stderr = terminalText(decoder.decode(result.stderr));
+  const errors = terminalText(decoder.decode(result.stderr));
+  // What shells say of the processes that were killed with them is no news.
+  const stderr = result.ended === 'exited' ? errors : errors.replaceAll(/^(Terminated|Killed)\n/gm, '');
   const whole = [stdout, stderr].filter((part) => part.trim() !== '').join(stdout.endsWith('\n') ? '' : '\n');
   const capped = capText(whole, SHOWN);
   const parts = [capped.text.trimEnd()].filter((part) => part !== '');

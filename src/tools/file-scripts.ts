@@ -49,6 +49,7 @@ dir=\${path%/*} name=\${path##*/}
 case $name in '' | . | ..) no folder ;; esac
 up=$dir
 while [ ! -d "$up" ]; do
+  [ ! -L "$up" ] || no deadlink
   [ ! -e "$up" ] || no notfolder
   up=\${up%/*}; [ -n "$up" ] || up=/
 done
@@ -97,7 +98,7 @@ find . \\( -name .git -o -name node_modules -o -name .drover \\) -prune -o \\( -
 exit 0
 `;
 
-/** Searches: $3 the pattern, $4 cap in bytes. Answers `ok <path>`, then on a line of its own `rc <n>` of the search. */
+/** Searches: $3 the pattern, $4 cap in bytes, $5 the pattern as a POSIX extended one. Answers `ok <path>`, then on a line of its own `rc <n>` of the search. */
 export const SEARCH = `${COMMON}
 [ -e "$path" ] || no missing
 inside "$(readlink -f "$path")"
@@ -110,7 +111,7 @@ search() {
     rg --line-number --no-heading --with-filename --color=never --hidden --sort=path --glob='!.git' --glob='!node_modules' --glob='!.drover' -e "$1" -- "$target"
     return
   fi
-  kind=-E; if echo 1 | grep -qP '\\d' 2>/dev/null; then kind=-P; fi
+  kind=-P; if ! echo 1 | grep -qP '\\d' 2>/dev/null; then kind=-E; shift; fi
   text=; if echo a | grep -qI a 2>/dev/null; then text=-I; fi
   echo a | grep -q "$kind" -e "$1"
   [ $? -le 1 ] || return 2
@@ -119,6 +120,6 @@ search() {
   find "$target" \\( -name .git -o -name node_modules -o -name .drover \\) -prune -o -type f -exec grep -nH $text $kind -e "$1" {} + 2>/dev/null
   return 0
 }
-{ search "$3"; echo "rc $?" >&2; } | head -c "$4"
+{ search "$3" "$5"; echo "rc $?" >&2; } | head -c "$4"
 exit 0
 `;

@@ -88,6 +88,8 @@ function refusal(reason: string, path: string, detail: string, workspace: string
       return `${path} is a folder, not a file.`;
     case 'notfolder':
       return `${path} is not in a folder: a part of the path is a file.`;
+    case 'deadlink':
+      return `${path} goes through a link that leads nowhere in the sandbox, so nothing was written.`;
     case 'special':
       return `${path} is not a regular file (it is a device, a pipe or a socket), so it is left alone.`;
     case 'unreadable':

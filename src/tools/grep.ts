@@ -29,7 +29,7 @@ export const grep: Tool<typeof GrepInput> = {
     const where = input.path || '.';
     const answer = await ask(sandbox, context, SEARCH, {
       path: where,
-      args: [input.pattern, String(FETCHED)],
+      args: [input.pattern, String(FETCHED), extended(input.pattern)],
       fields: 1,
       maxBytes: FETCHED * 2,
     });
@@ -50,4 +50,16 @@ function shortened(said: string, cut: boolean): string {
   if (lines.length <= SHOWN && !cut) return lines;
   const end = lines.lastIndexOf('\n', SHOWN);
   return `${lines.slice(0, end > 0 ? end : SHOWN)}\n[There are more matches: narrow the pattern or the path.]`;
+}
+
+/** `\d` and `\D` in words that a grep without Perl's expressions understands. */
+export function extended(pattern: string): string {
+  let inClass = false;
+  return pattern.replaceAll(/\\.|\[\^?\]?|\]/g, (part) => {
+    if (part === '\\d') return inClass ? '0-9' : '[0-9]';
+    if (part === '\\D' && !inClass) return '[^0-9]';
+    if (part.startsWith('[')) inClass = true;
+    else if (part === ']') inClass = false;
+    return part;
+  });
 }

@@ -6,6 +6,7 @@ import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { SandboxLost, SandboxUnavailable } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { relayTo } from './relay.ts';
 import { environmentOf, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
@@ -230,6 +231,7 @@ describeWith(engine, 'provisioning', () => {
     const third = createSandboxProvider(rig.options);
     expect((await third.acquire(owner)).id).toBe(sandbox.id);
     expect(containers()).toHaveLength(1);
+    expect(types(rig.events).slice(2)).toEqual(['drover.sandbox_ready']);
   });
 
   it('does not take over a container whose provisioning a crash cut short', async () => {
@@ -280,6 +282,27 @@ describeWith(engine, 'provisioning', () => {
       expect(await deaf.provider.reap(deaf.workspace, new Set())).toBe(0);
     } finally {
       await deaf.clear();
+    }
+  });
+
+  it('is lost when the engine goes away under a command, and provisioned afresh when it is back', async () => {
+    const relay = await relayTo('/var/run/docker.sock', join(rig.cache, 'engine.sock'));
+    const provider = createSandboxProvider({ ...rig.options, env: { DOCKER_HOST: `unix://${relay.path}` } });
+    const owner = rig.owner(image);
+    try {
+      const sandbox = await provider.acquire(owner);
+      const running = sh(sandbox, 'echo go; sleep 309', { onOutput: () => relay.close() });
+      await expect(running).rejects.toThrow(/was lost \(the container engine stopped answering\)/);
+      await expect(provider.acquire(owner)).rejects.toMatchObject({ part: 'engine' });
+      await relay.open();
+      const fresh = await provider.acquire(owner);
+      expect(fresh.id).not.toBe(sandbox.id);
+      expect((await sh(fresh, 'true')).exitCode).toBe(0);
+      // The one that was told as lost is not kept, though it had gone on.
+      expect(containers()).toHaveLength(1);
+    } finally {
+      await provider.dispose();
+      relay.close();
     }
   });
 

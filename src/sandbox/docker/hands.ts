@@ -18,6 +18,8 @@ export class DockerHands implements Hands {
   readonly #options: ProviderOptions;
   readonly #signal: AbortSignal;
   #engine: Promise<Engine> | undefined;
+  /** Told as lost in the log: whatever the engine says later, they are not used again. */
+  readonly #lost = new Set<SandboxId>();
 
   /** `signal` ends what is being provisioned. */
   constructor(options: ProviderOptions, signal: AbortSignal) {
@@ -57,10 +59,11 @@ export class DockerHands implements Hands {
     const engine = await this.#connect().catch(() => undefined);
     if (!engine) return null;
     const filters = withLabels({ session: owner.session, ...(id ? { sandbox: id } : {}) });
-    for (const info of await engine.docker.listContainers({ all: true, filters })) {
+    const listed = await engine.docker.listContainers({ all: true, filters }).catch(() => []);
+    for (const info of listed) {
       const container = engine.docker.getContainer(info.Id);
       const found = SandboxId.safeParse(info.Labels[LABEL.sandbox]);
-      if (info.State === 'running' && found.success) {
+      if (info.State === 'running' && found.success && !this.#lost.has(found.data)) {
         const sandbox = await this.#settle(owner, found.data, container, {}, true).catch(() => undefined);
         if (sandbox && (await isReady(sandbox))) return sandbox;
       }
@@ -136,6 +139,9 @@ export class DockerHands implements Hands {
       markReady: !adopting,
       onProgress: adopting ? undefined : owner.onProgress,
       onLost: async (reason) => {
+        this.#lost.add(id);
+        // The engine itself may be what went away: whoever comes next looks for one again.
+        this.#engine = undefined;
         await owner.record([draft('drover.sandbox_lost', { sandbox_id: id, reason })]);
       },
     });
