@@ -1,4 +1,4 @@
-import { createAnthropicClient } from './harness/anthropic.ts';
+import { createAnthropicClient, warm } from './harness/anthropic.ts';
 import { createHarness, type Harness } from './harness/harness.ts';
 import type { ModelClient } from './harness/model.ts';
 import type { SessionStore } from './log/log.ts';
@@ -39,6 +39,8 @@ export interface Engine {
 }
 
 export function createEngine(options: EngineOptions): Engine {
+  // The SDK takes a while to load: it does so while the person still types. If it can't, the first request says why.
+  warm().catch(() => undefined);
   const api = apiClient(options);
   const rehearsal = later(async () => {
     const url = await options.rehearsalUrl();
