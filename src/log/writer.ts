@@ -20,11 +20,20 @@ export interface Appended {
   end: number;
 }
 
-/** A batch in the file that its caller has not been told of yet. */
-interface Pending extends Appended {
+/** A batch on its way: waiting for its turn, then in the file and waiting for the disk. */
+interface Batch {
+  drafts: Ready[];
+  at: string;
   sync: boolean;
-  headBefore: Head;
+  /** Its blobs are on the disk. */
+  stored: boolean;
   done: PromiseWithResolvers<LogRecord[]>;
+}
+
+interface Written extends Appended {
+  batch: Batch;
+  /** What the file ended in before it. */
+  before: { head: Head; needsNewline: boolean };
 }
 
 export interface WriterParts {
@@ -44,8 +53,8 @@ export interface WriterParts {
 const MAX_ATTEMPTS = 5;
 
 /**
- * The one writer of a session in this process. Batches are written in the order of the calls, each with one write;
- * those that wait for the disk share one sync.
+ * The one writer of a session in this process. Batches are written in the order of the calls; those that are appended
+ * at the same time share one write and one sync.
  */
 export class Writer implements SessionWriter {
   readonly id: SessionId;
@@ -63,9 +72,12 @@ export class Writer implements SessionWriter {
   #durable: number;
   /** Everything before this byte has been told to listeners. */
   #told: number;
-  #pending: Pending[] = [];
+  /** In the order of the calls. */
+  #queue: Batch[] = [];
+  #scheduled = false;
+  /** In the order of the file. */
+  #pending: Written[] = [];
   #syncing = false;
-  #turn: Promise<unknown> = Promise.resolve();
   #state: 'open' | 'lost' | 'released' = 'open';
   readonly #ended = Promise.withResolvers<void>();
   readonly #quiet: (() => void)[] = [];
@@ -85,10 +97,22 @@ export class Writer implements SessionWriter {
     this.#lease.whenLost(() => this.#lose());
   }
 
-  append(drafts: readonly Draft[], options: { sync?: boolean } = {}): Promise<LogRecord[]> {
-    return this.#inTurn(() => this.#append(drafts, options.sync ?? true)).then(
-      (pending) => pending?.done.promise ?? [],
-    );
+  async append(drafts: readonly Draft[], options: { sync?: boolean } = {}): Promise<LogRecord[]> {
+    this.#assertOpen();
+    if (drafts.length === 0) return [];
+    const at = this.#now().toISOString();
+    const blobs: Blob[] = [];
+    const batch: Batch = {
+      drafts: drafts.map((draft) => this.#ready(draft, at, blobs)),
+      at,
+      sync: options.sync ?? true,
+      stored: blobs.length === 0,
+      done: Promise.withResolvers<LogRecord[]>(),
+    };
+    this.#queue.push(batch);
+    if (batch.stored) this.#schedule();
+    else void this.#storeFor(batch, blobs);
+    return batch.done.promise;
   }
 
   async putBlob(bytes: Uint8Array, mediaType: string): Promise<BlobRef> {
@@ -141,29 +165,11 @@ export class Writer implements SessionWriter {
   }
 
   async release(): Promise<void> {
-    await this.#inTurn(() => {
-      if (this.#state !== 'open') return;
+    if (this.#state === 'open') {
       this.#state = 'released';
       void this.#close();
-    });
+    }
     await this.ended;
-  }
-
-  /** One at a time, in the order of the calls. */
-  #inTurn<T>(act: () => T | Promise<T>): Promise<T> {
-    const mine = this.#turn.then(act);
-    this.#turn = mine.catch(() => undefined);
-    return mine;
-  }
-
-  #append(drafts: readonly Draft[], sync: boolean): Pending | null | Promise<Pending> {
-    if (drafts.length === 0) return null;
-    this.#assertOpen();
-    const at = this.#now().toISOString();
-    const blobs: Blob[] = [];
-    const readied = drafts.map((draft) => this.#ready(draft, at, blobs));
-    if (blobs.length === 0) return this.#put(readied, at, sync);
-    return this.#store(blobs).then(() => this.#put(readied, at, sync));
   }
 
   #ready(draft: Draft, at: string, blobs: Blob[]): Ready {
@@ -184,46 +190,84 @@ export class Writer implements SessionWriter {
     }
   }
 
-  /** Writes the batch and puts it among those waiting. A foreign record that came between is taken in, and we try again. */
-  #put(drafts: readonly Ready[], at: string, sync: boolean, attempt = 1): Pending | Promise<Pending> {
-    this.#assertHeld();
-    if (this.#file.size() !== this.#end) return this.#absorb().then(() => this.#again(drafts, at, sync, attempt));
-    const headBefore = this.#head;
-    const start = this.#end;
-    const { records, bytes, head } = serialize(drafts, headBefore, this.fence, at);
-    this.#write(bytes);
-    const pending = { records, start, end: this.#end, sync, headBefore, done: Promise.withResolvers<LogRecord[]>() };
-    if (this.#file.size() === this.#end) {
-      this.#head = head;
-      this.#wait(pending);
-      return pending;
+  async #storeFor(batch: Batch, blobs: readonly Blob[]): Promise<void> {
+    try {
+      await this.#store(blobs);
+      batch.stored = true;
+    } catch (error) {
+      this.#queue.splice(this.#queue.indexOf(batch), 1);
+      batch.done.reject(error);
     }
-    this.#end = start;
-    return this.#absorb().then((live) => {
-      if (!live.some((record) => record.hash === head.hash)) return this.#again(drafts, at, sync, attempt);
-      this.#wait({ ...pending, end: this.#end });
-      return pending;
+    this.#schedule();
+  }
+
+  /** Writes when the current microtasks are through, so that those who append together are written together. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    process.nextTick(() => {
+      this.#scheduled = false;
+      const waiting = this.#queue.findIndex((batch) => !batch.stored);
+      this.#putAll(this.#queue.splice(0, waiting === -1 ? this.#queue.length : waiting));
+      this.#tell();
     });
   }
 
-  #again(drafts: readonly Ready[], at: string, sync: boolean, attempt: number): Pending | Promise<Pending> {
-    if (attempt < MAX_ATTEMPTS) return this.#put(drafts, at, sync, attempt + 1);
-    throw new AppendFailed('The session could not be saved: another program keeps writing to its log.');
-  }
-
-  #write(bytes: Buffer): void {
-    const whole = this.#needsNewline ? Buffer.concat([Buffer.from('\n'), bytes]) : bytes;
+  #putAll(batches: readonly Batch[]): void {
+    if (batches.length === 0) return;
     try {
-      this.#file.append(whole, this.#end);
+      this.#pending.push(...this.#put(batches));
     } catch (error) {
-      throw appendFailure(error);
+      // One that is too large, for a record or for the disk, must not take the others with it.
+      if (batches.length > 1) for (const batch of batches) this.#putAll([batch]);
+      else batches[0]?.done.reject(appendFailure(error));
     }
-    this.#needsNewline = false;
-    this.#end += whole.length;
   }
 
-  /** Takes in what somebody else has written behind our end, and returns the live records in it. */
-  async #absorb(): Promise<LogRecord[]> {
+  /** Writes batches as one. What somebody else wrote meanwhile is taken in, and we try again behind it. */
+  #put(batches: readonly Batch[], attempt = 1): Written[] {
+    if (attempt > MAX_ATTEMPTS) {
+      throw new AppendFailed('The session could not be saved: another program keeps writing to its log.');
+    }
+    this.#assertHeld();
+    if (this.#file.size() !== this.#end) {
+      this.#absorb();
+      return this.#put(batches, attempt + 1);
+    }
+    const start = this.#end;
+    const { written, bytes, head } = this.#serialize(batches);
+    this.#file.append(bytes, start);
+    const alone = this.#file.size() === start + bytes.length;
+    if (!alone && !this.#absorb().some((record) => record.hash === head.hash)) return this.#put(batches, attempt + 1);
+    if (alone) {
+      this.#needsNewline = false;
+      this.#head = head;
+      this.#end = start + bytes.length;
+    }
+    return written;
+  }
+
+  #serialize(batches: readonly Batch[]): { written: Written[]; bytes: Buffer; head: Head } {
+    const pieces: Buffer[] = this.#needsNewline ? [Buffer.from('\n')] : [];
+    let before = { head: this.#head, needsNewline: this.#needsNewline };
+    let start = this.#end;
+    let end = start + pieces.length;
+    const written = batches.map((batch) => {
+      const { records, bytes, head } = serialize(batch.drafts, before.head, this.fence, batch.at);
+      pieces.push(bytes);
+      end += bytes.length;
+      const one: Written = { batch, records, start, end, before };
+      start = end;
+      before = { head, needsNewline: false };
+      return one;
+    });
+    const [only] = pieces;
+    const bytes = only && pieces.length === 1 ? only : Buffer.concat(pieces);
+    return { written, bytes, head: before.head };
+  }
+
+  /** Takes in all that stands behind our end, and returns the live records in it. */
+  #absorb(): LogRecord[] {
     const size = this.#file.size();
     if (size < this.#end) {
       throw new AppendFailed('The session could not be saved: its log was cut off by another program.');
@@ -238,38 +282,29 @@ export class Writer implements SessionWriter {
     return scanner.take();
   }
 
-  #wait(pending: Pending): void {
-    // A caller that goes away must not turn a failure into an unhandled rejection.
-    pending.done.promise.catch(() => undefined);
-    this.#pending.push(pending);
-    this.#tell();
-  }
-
   /** Tells all that is as safe as its caller wants it, in log order, and starts a sync for the rest. */
   #tell(): void {
     for (let first = this.#pending[0]; first; first = this.#pending[0]) {
-      if (first.sync && first.end > this.#durable) break;
+      if (first.batch.sync && first.end > this.#durable) break;
       this.#pending.shift();
       this.#told = first.end;
       this.#appended.fire(first);
-      first.done.resolve(first.records);
+      first.batch.done.resolve(first.records);
     }
     if (this.#pending.length > 0) this.#sync();
-    else for (const quiet of this.#quiet.splice(0)) quiet();
+    else if (this.#queue.length === 0) for (const quiet of this.#quiet.splice(0)) quiet();
   }
 
-  /** Starts one sync for all that is written when the current microtasks are through: those who append together share it. */
+  /** One sync at a time, for all that is written when it starts. */
   #sync(): void {
     if (this.#syncing) return;
     this.#syncing = true;
-    process.nextTick(() => {
-      const upTo = this.#end;
-      this.#file.sync((error) => {
-        this.#syncing = false;
-        if (error) this.#takeBack(error);
-        else this.#durable = upTo;
-        this.#tell();
-      });
+    const upTo = this.#end;
+    this.#file.sync((error) => {
+      this.#syncing = false;
+      if (error) this.#takeBack(error);
+      else this.#durable = upTo;
+      this.#tell();
     });
   }
 
@@ -283,14 +318,15 @@ export class Writer implements SessionWriter {
       try {
         this.#file.takeBack(this.#durable, first.start, this.#end);
         this.#end = first.start;
-        this.#head = first.headBefore;
+        this.#head = first.before.head;
+        this.#needsNewline = first.before.needsNewline;
       } catch (second) {
         // What is in the file now is not known: only a new reading tells.
         failure = appendFailure(second);
         this.#lose();
       }
     }
-    for (const pending of failed) pending.done.reject(failure);
+    for (const { batch } of failed) batch.done.reject(failure);
   }
 
   #assertOpen(): void {
@@ -301,26 +337,21 @@ export class Writer implements SessionWriter {
   }
 
   #assertHeld(): void {
-    this.#assertOpen();
-    try {
-      this.#lease.check();
-    } catch (error) {
-      throw appendFailure(error);
-    }
-    this.#assertOpen();
+    if (!this.#lease.check()) this.#lose();
+    if (this.#state === 'lost') throw new LeaseLost();
   }
 
   #lose(): void {
-    if (this.#state !== 'open') return;
+    const wasOpen = this.#state === 'open';
     this.#state = 'lost';
+    if (!wasOpen) return;
     void this.#close();
     this.#lostOnce.fire();
   }
 
   /** Resolves when nothing waits for the disk any more. */
   async #settled(): Promise<void> {
-    await this.#turn;
-    if (this.#pending.length > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve));
+    if (this.#queue.length + this.#pending.length > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve));
   }
 
   /** What was appended without a sync gets one now; then the lease is let go. */

@@ -226,7 +226,7 @@ describe('a catalog file', () => {
     }
   });
 
-  it('loses no change of two windows that change it at once', async () => {
+  it('loses no change of two windows that change it at once', { timeout: 60_000 }, async () => {
     const { root, catalog } = await newCatalog();
     const children = [new Child('agents', root, 'none', 15), new Child('agents', root, 'none', 15)];
     await Promise.all(children.map((child) => child.says('ready')));

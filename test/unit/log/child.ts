@@ -10,6 +10,8 @@ export class Child {
   readonly #lines: Record<string, unknown>[] = [];
   readonly #heard = new EventEmitter();
   #errors = '';
+  /** It has ended, and all it has printed is here. */
+  #closed = false;
 
   constructor(what: string, root: string, session = 'none', ...rest: (string | number)[]) {
     const program = join(import.meta.dirname, 'programs/child.ts');
@@ -23,7 +25,10 @@ export class Child {
       this.#lines.push(JSON.parse(line));
       this.#heard.emit('line');
     });
-    child.on('close', () => this.#heard.emit('line'));
+    child.on('close', () => {
+      this.#closed = true;
+      this.#heard.emit('line');
+    });
     onTestFinished(() => this.kill());
   }
 
@@ -41,7 +46,7 @@ export class Child {
     for (;;) {
       const line = this.#lines.find((one) => key in one);
       if (line) return line[key];
-      if (this.#process.exitCode !== null || this.#process.signalCode !== null) {
+      if (this.#closed) {
         throw new Error(`The child ended without saying ${key}: ${this.#errors}`);
       }
       await once(this.#heard, 'line');
@@ -54,13 +59,13 @@ export class Child {
 
   /** Ends it the hard way and waits until it is gone. */
   async kill(): Promise<void> {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    if (this.#closed) return;
     const gone = once(this.#process, 'close');
     this.#process.kill('SIGKILL');
     await gone;
   }
 
   async ended(): Promise<void> {
-    if (this.#process.exitCode === null && this.#process.signalCode === null) await once(this.#process, 'close');
+    if (!this.#closed) await once(this.#process, 'close');
   }
 }

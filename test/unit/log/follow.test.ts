@@ -20,6 +20,9 @@ function hearing() {
 
 const upTo = (end: number) => Array.from({ length: end }, (_, n) => n);
 
+/** Starts other processes, on machines that have other things to do. */
+const PATIENT = { timeout: 60_000 };
+
 describe('a follower', () => {
   it('gets the history first, then what this process appends, in order and each once', async () => {
     const { store, id, writer } = await newSession(['a', 'b']);
@@ -27,7 +30,7 @@ describe('a follower', () => {
     store.follow(id, 0, heard.listener);
     const calls = upTo(100).map((n) => writer.append([said(`${n}`)], { sync: n % 2 === 0 }));
     await Promise.all(calls);
-    await eventually('all records', 5000, () => heard.seqs().length >= 103);
+    await eventually('all records', 15_000, () => heard.seqs().length >= 103);
     expect(heard.seqs()).toEqual(upTo(103));
     await writer.append([said('at once')]);
     expect(heard.texts().at(-1)).toBe('at once');
@@ -37,7 +40,7 @@ describe('a follower', () => {
     const { store, id, writer } = await newSession(['a', 'b', 'c']);
     const heard = hearing();
     store.follow(id, 2, heard.listener);
-    await eventually('the history', 5000, () => heard.batches.length > 0);
+    await eventually('the history', 15_000, () => heard.batches.length > 0);
     await writer.append([said('d')]);
     expect(heard.texts()).toEqual(['b', 'c', 'd']);
   });
@@ -61,21 +64,21 @@ describe('a follower', () => {
     expect(rounds).toBeGreaterThan(4);
   });
 
-  it('gets what another process appends, soon', async () => {
+  it('gets what another process appends, soon', PATIENT, async () => {
     const { root, store, id } = await closedSession(['a']);
     const heard = hearing();
     store.follow(id, 0, heard.listener);
     const child = new Child('some', root, id, 200);
     await child.says('ready');
-    await eventually('drover.woke', 3000, () => heard.seqs().length === 3);
+    await eventually('drover.woke', 15_000, () => heard.seqs().length === 3);
     child.go();
     await child.says('done');
-    await eventually('all records', 3000, () => heard.seqs().length >= 203);
+    await eventually('all records', 15_000, () => heard.seqs().length >= 203);
     expect(heard.seqs()).toEqual(upTo(203));
     expect(heard.texts().slice(1)).toEqual(upTo(200).map((n) => `${child.pid} ${n}`));
   });
 
-  it('goes on across holders: this process, another, this one again', async () => {
+  it('goes on across holders: this process, another, this one again', PATIENT, async () => {
     const { root, store, id, writer } = await newSession(['a']);
     const heard = hearing();
     store.follow(id, 0, heard.listener);
@@ -87,7 +90,7 @@ describe('a follower', () => {
     await child.ended();
     const again = await store.acquire(id, 'back');
     await again.append([said('c')]);
-    await eventually('all records', 3000, () => heard.texts().at(-1) === 'c');
+    await eventually('all records', 15_000, () => heard.texts().at(-1) === 'c');
     expect(heard.seqs()).toEqual(upTo(9));
   });
 
@@ -97,10 +100,10 @@ describe('a follower', () => {
     writeFileSync(log, whole.subarray(0, whole.length - 20));
     const heard = hearing();
     store.follow(id, 0, heard.listener);
-    await eventually('the history', 3000, () => heard.seqs().length === 2);
+    await eventually('the history', 15_000, () => heard.seqs().length === 2);
     const writer = await store.acquire(id, 'test');
     await writer.append([said('c')]);
-    await eventually('the new records', 3000, () => heard.texts().at(-1) === 'c');
+    await eventually('the new records', 15_000, () => heard.texts().at(-1) === 'c');
     expect(heard.batches.flat().map(({ event }) => event.type)).toEqual([
       'drover.session_created',
       'agent.message',
@@ -118,14 +121,14 @@ describe('a follower', () => {
     here.follow(id, 0, heard.listener);
     const writer = await there.create(id, [created(id, mint.thread())]);
     await writer.append([said('a')]);
-    await eventually('the records', 5000, () => heard.seqs().length === 2);
+    await eventually('the records', 15_000, () => heard.seqs().length === 2);
   });
 
   it('hears no more once it is disposed', async () => {
     const { store, id, writer } = await newSession(['a']);
     const heard = hearing();
     const follower = store.follow(id, 0, heard.listener);
-    await eventually('the history', 3000, () => heard.seqs().length === 2);
+    await eventually('the history', 15_000, () => heard.seqs().length === 2);
     follower.dispose();
     await writer.append([said('b')]);
     expect(heard.texts()).toEqual(['a']);
@@ -136,7 +139,7 @@ describe('a follower', () => {
     const lines = linesOf(log);
     const heard = hearing();
     store.follow(id, 0, heard.listener);
-    await eventually('the history', 3000, () => heard.seqs().length === 4);
+    await eventually('the history', 15_000, () => heard.seqs().length === 4);
     // Spoil what has been read, in place: whoever reads it again finds it broken.
     const bytes = readFileSync(log);
     bytes.fill('x', 0, (lines[0]?.length ?? 0) + 5);
@@ -146,7 +149,7 @@ describe('a follower', () => {
       'test',
     );
     await writer.append([said('d')]);
-    await eventually('the new record', 3000, () => heard.texts().at(-1) === 'd');
+    await eventually('the new record', 15_000, () => heard.texts().at(-1) === 'd');
     expect(heard.seqs()).toEqual([0, 1, 2, 3, 4, 5, 6]);
     expect(heard.batches.flat().map(({ event }) => event.type)).toEqual([
       'drover.session_created',
@@ -169,14 +172,14 @@ describe('a watcher of the list', () => {
     expect(existsSync(root)).toBe(false);
     const one = mint.session();
     const writer = await there.create(one, [created(one, mint.thread())]);
-    await eventually('the new session', 3000, () => heard.mock.calls.length === 1);
+    await eventually('the new session', 15_000, () => heard.mock.calls.length === 1);
     await writer.append([said('a')]);
     const two = mint.session();
     await here.create(two, [created(two, mint.thread())]);
-    await eventually('the second session', 3000, () => heard.mock.calls.length === 2);
+    await eventually('the second session', 15_000, () => heard.mock.calls.length === 2);
     await writer.release();
     rmSync(join(root, 'sessions', one), { recursive: true });
-    await eventually('the deletion', 3000, () => heard.mock.calls.length === 3);
+    await eventually('the deletion', 15_000, () => heard.mock.calls.length === 3);
     expect(await here.list()).toEqual([two]);
   });
 
@@ -186,12 +189,12 @@ describe('a watcher of the list', () => {
     store.watch(heard);
     await new Promise((resolve) => setTimeout(resolve, 100));
     rmSync(root, { recursive: true });
-    await eventually('the list to be empty', 3000, () => heard.mock.calls.length === 1);
+    await eventually('the list to be empty', 15_000, () => heard.mock.calls.length === 1);
     expect(await store.list()).toEqual([]);
     const id = mint.session();
     const other = opened({ root, holder: { pid: process.ppid, host: 'elsewhere' } });
     await other.create(id, [created(id, mint.thread())]);
-    await eventually('the new session', 3000, () => heard.mock.calls.length === 2);
+    await eventually('the new session', 15_000, () => heard.mock.calls.length === 2);
     expect(await store.list()).toEqual([id]);
   });
 });
