@@ -132,6 +132,9 @@ export class Desk {
     const docker = new Docker();
     const containers = await this.containers().catch(() => []);
     await Promise.allSettled(containers.map(({ Id }) => docker.getContainer(Id).remove({ force: true, v: true })));
+    // The devcontainer tool makes an image per folder, and this folder will never be again.
+    const images = new Set(containers.map(({ Image }) => Image).filter((name) => name.startsWith('vsc-')));
+    await Promise.allSettled([...images].map((name) => docker.getImage(name).remove()));
     await rm(join(this.folder, '..'), { recursive: true, force: true, maxRetries: 5 });
   }
 }

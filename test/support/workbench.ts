@@ -89,8 +89,9 @@ export class Workbench {
   }
 
   async closeActiveTab(): Promise<void> {
-    await this.page.locator('.tabs-container .tab.active').first().hover();
-    await this.page.locator('.tabs-container .tab.active .codicon-close').first().click({ timeout: 10_000 });
+    const before = await this.tabs.count();
+    await this.command('View: Close Editor');
+    await eventually('the tab to close', 10_000, async () => (await this.tabs.count()) < before);
   }
 
   notification(text: string | RegExp): Locator {
