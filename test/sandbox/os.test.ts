@@ -37,6 +37,12 @@ describeWith(available, 'the operating system’s own sandbox', () => {
     expect(await readdir(homedir())).not.toContain('drover-test-out.txt');
   });
 
+  it('can’t reach what says whose it is', async () => {
+    const notes = join(rig.cache, 'os');
+    const result = await sh(sandbox, `echo forged >${notes}/${sandbox.id}.json; echo forged >${notes}/other.json`);
+    expect(textOf(result.stderr).match(/Read-only file system|Permission denied/g)).toHaveLength(2);
+  });
+
   it('passes no secret of the environment on', async () => {
     expect(textOf((await sh(sandbox, 'env')).stdout)).not.toContain('hunter2');
   });

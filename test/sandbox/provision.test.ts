@@ -118,6 +118,21 @@ describeWith(engine, 'provisioning', () => {
     expect(status).toMatch(/^NoNewPrivs:\t1$/m);
   });
 
+  it('can write to the workspace as whoever owns it, and has a home', async () => {
+    await chmod(rig.workspace, 0o700);
+    await rig.put(DEVCONTAINER, JSON.stringify({ image: SAMPLE, remoteUser: 'dev' }));
+    const sandbox = await rig.provider.acquire(rig.owner(devcontainer));
+    const result = await sh(sandbox, 'touch mine.txt && touch "$HOME/x" && stat -c %u . && id -u');
+    expect(result.exitCode).toBe(0);
+    const [owner, user] = textOf(result.stdout).trim().split('\n');
+    expect(user).toBe(owner);
+    expect((await stat(join(rig.workspace, 'mine.txt'))).uid).toBe((await stat(rig.workspace)).uid);
+    // The same user is found again by another process.
+    const again = await createSandboxProvider(rig.options).acquire(rig.owner(devcontainer));
+    expect(again.id).toBe(sandbox.id);
+    expect((await sh(again, 'touch more.txt')).exitCode).toBe(0);
+  });
+
   it('builds a devcontainer from a Dockerfile', async () => {
     await rig.put('.devcontainer/Dockerfile', `FROM ${TINY}\nRUN echo built >/built.txt\n`);
     await rig.put(DEVCONTAINER, '{ "build": { "dockerfile": "Dockerfile" } }');

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, readlink, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from 'vitest';
 import { mint } from '../../src/protocol/ids.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { writeBytes } from '../../src/tools/write.ts';
 import { makeFolder } from '../support/temp.ts';
 import type { Rig } from './rig.ts';
 import { call, contextFor, said, toolbox } from './tool-rig.ts';
@@ -253,6 +255,17 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
     const all = { file_path: 'many.txt', old_string: 'x = 1', new_string: 'x = 3', replace_all: true };
     expect(said(await call(sandbox, 'edit', all))).toContain('2 occurrences');
     expect(await bytes(file('many.txt'))).toBe('x = 3\ny = 2\nx = 3\n');
+  });
+
+  it('edit writes nothing if the file was changed since it was read', async () => {
+    await rig.put('raced.txt', 'one\n');
+    const stale = createHash('sha256').update('not what is there').digest('hex');
+    const context = contextFor(() => Promise.resolve(sandbox));
+    const writing = writeBytes(sandbox, context, 'raced.txt', new TextEncoder().encode('two\n'), stale);
+    await expect(writing).rejects.toMatchObject({
+      outcome: { kind: 'failed', content: [{ text: expect.stringContaining('was changed by someone else') }] },
+    });
+    expect(await bytes(file('raced.txt'))).toBe('one\n');
   });
 
   it('edit refuses a binary file', async () => {

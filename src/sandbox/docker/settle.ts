@@ -12,13 +12,15 @@ const PROBE_MS = 20_000;
 
 /*
  * Says whether the user may write to the workspace, without ever changing it: an empty file is made and removed.
+ * A home folder is made where there is none, or half of all programs fail.
  * Then, if a second argument is given, leaves that file as the mark of a finished provisioning.
  */
 const PROBE = `
-cd "$1" || { echo missing; exit 0; }
-f=.drover-probe-$$
+[ -d "$1" ] || { echo missing; exit 0; }
+[ -d "$HOME" ] || mkdir -p "$HOME" 2>/dev/null
+f=$1/.drover-probe-$$
 if (: >"$f") 2>/dev/null; then rm -f "$f"; echo writable
-else echo "readonly $(id -u):$(id -g) $(stat -c %u:%g . 2>/dev/null)"; fi
+else echo "readonly $(id -u):$(id -g) $(stat -c %u:%g "$1" 2>/dev/null)"; fi
 [ -z "$2" ] || { mkdir -p "\${2%/*}" && : >"$2"; } 2>/dev/null
 `;
 

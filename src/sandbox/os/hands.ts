@@ -10,7 +10,7 @@ import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { OsSandbox } from './os-sandbox.ts';
 import { endOsRuntime, osRuntime } from './runtime.ts';
 
-/** Kept beside a sandbox's files: what labels are to a container. */
+/** Kept beside a sandbox's folder, out of its reach: what labels are to a container. */
 const Note = z.object({ session: SessionId, sandbox: SandboxId, workspace: z.string() });
 type Note = z.infer<typeof Note>;
 const PROBE_MS = 20_000;
@@ -35,7 +35,7 @@ export class OsHands implements Hands {
     const folder = join(this.#root, id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const note: Note = { session: owner.session, sandbox: id, workspace: owner.workspaceFolder };
-    await writeFile(join(folder, 'note.json'), JSON.stringify(note));
+    await writeFile(join(this.#root, `${id}.json`), JSON.stringify(note));
     const sandbox = await this.#openSandbox(note);
     const probe = await sandbox.run({
       executionId: mint.execution(),
@@ -52,7 +52,8 @@ export class OsHands implements Hands {
   }
 
   async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null> {
-    const note = this.#notes().find((one) => one.session === owner.session && (!id || one.sandbox === id));
+    const ofOwner = (note: Note) => note.session === owner.session && note.workspace === owner.workspaceFolder;
+    const note = this.#notes().find((one) => ofOwner(one) && (!id || one.sandbox === id));
     return note ? await this.#openSandbox(note) : null;
   }
 
@@ -103,10 +104,10 @@ export class OsHands implements Hands {
     }
     return names.flatMap((name) => {
       try {
-        const note = Note.parse(JSON.parse(readFileSync(join(this.#root, name, 'note.json'), 'utf8')));
-        return note.sandbox === name ? note : [];
+        const note = Note.parse(JSON.parse(readFileSync(join(this.#root, name), 'utf8')));
+        return name === `${note.sandbox}.json` ? note : [];
       } catch {
-        // Half-made by a process that died before it wrote the note: nothing ever ran in it.
+        // A sandbox's folder, or a note that a process died over: nothing ever ran in that one.
         return [];
       }
     });
@@ -122,5 +123,6 @@ export class OsHands implements Hands {
     this.#open.get(id)?.stopAll();
     this.#open.delete(id);
     await rm(join(this.#root, id), { recursive: true, force: true });
+    await rm(join(this.#root, `${id}.json`), { force: true });
   }
 }

@@ -76,6 +76,8 @@ export function configFor(limits: OsLimits | undefined, seccompHelper: string | 
     network: { allowedDomains: [], deniedDomains: [] },
     filesystem: {
       denyRead: [...secrets, ...inWorkspace('.drover')],
+      // An editor keeps its extensions' folders among its own settings, which are hidden.
+      allowRead: limits ? [limits.folder] : [],
       allowWrite: limits ? [limits.workspace, limits.folder] : [],
       // One that does not exist would show up inside as an empty device.
       denyWrite: NOT_WRITABLE.flatMap(inWorkspace).filter((path) => existsSync(path)),
