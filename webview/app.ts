@@ -2,7 +2,6 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { SessionId } from '../src/protocol/ids.ts';
 import { totalTokens } from '../src/protocol/usage.ts';
-import type { pendingApprovals } from '../src/session/fold.ts';
 import type { SessionState } from '../src/session/state.ts';
 import './approval-card.ts';
 import { ApprovalKeys } from './approval-keys.ts';
@@ -20,6 +19,7 @@ import { asks, field } from './tool-look.ts';
 import { registerToolkit } from './toolkit.ts';
 import './tree/tree.ts';
 import { View } from './view.ts';
+import { visible } from './visible.ts';
 
 registerToolkit();
 
@@ -50,18 +50,21 @@ export class Panel extends View {
     const session = this.store.session;
     this.#keepTicking(session);
     if (!session) return;
-    const open = this.store.approvals.open(session);
-    this.store.approvals.aim(open[0]?.id ?? null);
-    for (const call of open) this.#announce(session, call);
+    this.store.approvals.aim(this.store.approvalTarget()?.id ?? null);
+    this.#announce(session);
   }
 
-  /** Says aloud what a new card asks, with the command in full. */
-  #announce(session: SessionState, call: ReturnType<typeof pendingApprovals>[number]): void {
-    if (this.#announced.has(call.id)) return;
-    this.#announced.add(call.id);
-    const asker = session.threads.get(call.thread)?.agentName ?? 'The agent';
-    const command = field(call.input, 'command');
-    this.store.announce(`${asker} ${asks(call)}${command ? `: ${command}` : ''}. It waits for your answer.`);
+  /** Says aloud what new cards ask, with their commands in full. */
+  #announce(session: SessionState): void {
+    const fresh = this.store.approvals.open(session).filter((call) => !this.#announced.has(call.id));
+    if (fresh.length === 0) return;
+    const sentences = fresh.map((call) => {
+      this.#announced.add(call.id);
+      const asker = session.threads.get(call.thread)?.agentName ?? 'The agent';
+      const command = visible(field(call.input, 'command'));
+      return `${asker} ${asks(call)}${command ? `: ${command}` : ''}.`;
+    });
+    this.store.announce(`${sentences.join(' ')} Waiting for your answer.`);
   }
 
   /** Clocks only run while something runs. */

@@ -84,9 +84,9 @@ export class ApprovalCard extends View {
     const scope = standingScope(call.name);
     const diffable = (call.name === 'edit' || call.name === 'write') && field(call.input, 'file_path') !== '';
     return html`<div class="buttons">
-        <vscode-button appearance="primary" ?disabled=${off} @click=${() => this.#allow(false)}>Allow<kbd>${KEYS.allow}</kbd></vscode-button>
-        <vscode-button appearance="secondary" ?disabled=${off} @click=${() => this.#deny()}>Deny<kbd>${KEYS.deny}</kbd></vscode-button>
-        <vscode-button appearance="secondary" ?disabled=${off} title=${scope} aria-describedby="scope-${call.id}" @click=${() => this.#allow(true)}>Allow from now on</vscode-button>
+        <vscode-button appearance="primary" ?disabled=${off} @click=${(click: MouseEvent) => this.#allow(click, false)}>Allow<kbd>${KEYS.allow}</kbd></vscode-button>
+        <vscode-button appearance="secondary" ?disabled=${off} @click=${(click: MouseEvent) => this.#deny(click)}>Deny<kbd>${KEYS.deny}</kbd></vscode-button>
+        <vscode-button appearance="secondary" ?disabled=${off} title=${scope} aria-describedby="scope-${call.id}" @click=${(click: MouseEvent) => this.#allow(click, true)}>Allow from now on</vscode-button>
         ${diffable ? html`<vscode-button class="push" appearance="secondary" @click=${() => store.host.post({ type: 'show_diff', tool_use_id: call.id })}>Show diff</vscode-button>` : nothing}
       </div>
       <p class="scope quiet" id="scope-${call.id}">From now on: ${scope.charAt(0).toLowerCase()}${scope.slice(1)}</p>`;
@@ -113,15 +113,15 @@ export class ApprovalCard extends View {
       </div>`;
   }
 
-  #allow(standing: boolean): void {
+  #allow(click: MouseEvent, standing: boolean): void {
     const { store, call } = this;
-    if (!store.session || !store.writable || !store.approvals.armed(call.id)) return;
+    if (!store.session || !store.writable || !store.approvals.clickable(call.id, click)) return;
     this.#keepFocus();
     store.approvals.send(store.session, call.id, 'allow', standing);
   }
 
-  #deny(): void {
-    if (this.store.writable && this.store.approvals.armed(this.call.id)) this.startDenying();
+  #deny(click: MouseEvent): void {
+    if (this.store.writable && this.store.approvals.clickable(this.call.id, click)) this.startDenying();
   }
 
   #sendDenial(): void {

@@ -17,7 +17,8 @@ function inSight(element: Element): boolean {
 }
 
 /**
- * Ctrl+Enter allows and Ctrl+Backspace denies (Cmd on a Mac) the card that has the focus, else the oldest.
+ * Ctrl+Enter allows and Ctrl+Backspace denies (Cmd on a Mac) the card that has the focus, else the oldest in the shown
+ * conversation, else the oldest of all.
  * A card that is not in sight is only brought there, and one that has just appeared takes no key: no blind answers.
  */
 export class ApprovalKeys {
@@ -50,7 +51,7 @@ export class ApprovalKeys {
     if (!session) return undefined;
     const open = this.#store.approvals.open(session);
     const focused = document.activeElement?.closest<HTMLElement>('.approval')?.dataset.call;
-    return open.find((call) => call.id === focused) ?? open[0];
+    return open.find((call) => call.id === focused) ?? this.#store.approvalTarget();
   }
 
   #card(call: EventId): ApprovalCard | null {

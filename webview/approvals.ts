@@ -22,6 +22,7 @@ export class Approvals {
   /** Reasons being written, by call. */
   readonly #reasons = new Map<EventId, string>();
   readonly #shownAt = new Map<EventId, number>();
+  readonly #slidAt = new Map<EventId, number>();
   #target: EventId | null = null;
 
   constructor(host: Host, changed: () => void) {
@@ -67,6 +68,11 @@ export class Approvals {
     if (call && this.#shownAt.has(call)) this.#shownAt.set(call, performance.now());
   }
 
+  /** The card moved by itself, because something came or went above it. */
+  slid(call: EventId): void {
+    this.#slidAt.set(call, performance.now());
+  }
+
   /** Everything on screen has to be looked at again: the panel was hidden, or the page jumped. */
   rearm(): void {
     const now = performance.now();
@@ -77,6 +83,13 @@ export class Approvals {
   armed(call: EventId): boolean {
     const at = this.#shownAt.get(call);
     return at !== undefined && performance.now() - at >= ARMING_MS;
+  }
+
+  /** True for a click on a card that is armed and did not just slide under the pointer. A click by key has no pointer. */
+  clickable(call: EventId, click: MouseEvent): boolean {
+    const slidAt = this.#slidAt.get(call) ?? Number.NEGATIVE_INFINITY;
+    const byKey = click.detail === 0;
+    return this.armed(call) && (byKey || performance.now() - slidAt >= ARMING_MS);
   }
 
   /** Sends the answer. The card says so at once; the record that follows is the truth. */
@@ -108,5 +121,6 @@ export class Approvals {
     this.#answers.delete(call);
     this.#reasons.delete(call);
     this.#shownAt.delete(call);
+    this.#slidAt.delete(call);
   }
 }

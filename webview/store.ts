@@ -4,7 +4,7 @@ import type { EventId, SessionId, ThreadId } from '../src/protocol/ids.ts';
 import type { Access, HostMessage } from '../src/protocol/panel.ts';
 import type { BlobRef, LogRecord } from '../src/protocol/record.ts';
 import { apply, fold } from '../src/session/fold.ts';
-import type { SessionState } from '../src/session/state.ts';
+import type { SessionState, ToolCall } from '../src/session/state.ts';
 import { Approvals } from './approvals.ts';
 import { Heartbeat, type Link } from './heartbeat.ts';
 import { Host } from './host.ts';
@@ -48,7 +48,6 @@ export class Store {
   reading: number | null = null;
   selection: EventId | null = null;
   drawer: 'tree' | 'inspector' | null = null;
-  inspectorOpen = true;
   /** Said by the live region; the number makes the same words be read again. */
   announcement = { n: 0, text: '' };
   readonly #heartbeat: Heartbeat;
@@ -150,17 +149,11 @@ export class Store {
   select(id: EventId | null): void {
     this.selection = id === null ? null : this.index.subject(id);
     this.drawer = this.selection === null ? null : 'inspector';
-    if (this.selection !== null) this.inspectorOpen = true;
     this.changed();
   }
 
   toggleDrawer(drawer: 'tree' | 'inspector'): void {
     this.drawer = this.drawer === drawer ? null : drawer;
-    this.changed();
-  }
-
-  setInspectorOpen(open: boolean): void {
-    this.inspectorOpen = open;
     this.changed();
   }
 
@@ -193,6 +186,18 @@ export class Store {
     this.drawer = null;
     this.changed({ save: true });
     this.#wishes.fire({ type: 'focus_approval', call: target.id });
+  }
+
+  /**
+   * The call that the keyboard answers if no card has the focus: the oldest of those in the shown conversation,
+   * else the oldest of all.
+   */
+  approvalTarget(): ToolCall | undefined {
+    const session = this.session;
+    if (!session) return undefined;
+    const open = this.approvals.open(session);
+    const thread = this.thread;
+    return open.find((call) => thread === session.primary || call.thread === thread) ?? open[0];
   }
 
   announce(text: string): void {

@@ -3,6 +3,7 @@ import type { OutcomeKind } from '../src/protocol/record.ts';
 import type { CallPhase } from '../src/session/fold.ts';
 import type { CallResult, ToolCall } from '../src/session/state.ts';
 import { count, duration, firstLine } from './format.ts';
+import { visible } from './visible.ts';
 
 /*
  * How a tool call looks in words. Tools are known by name only: one that is not known here is shown with its input.
@@ -55,7 +56,9 @@ export const childTask = (input: Input): string =>
   field(input, 'task') || field(input, 'message') || field(input, 'prompt');
 
 /** What a call would do, one line. */
-export function summary(name: string, input: Input): string {
+export const summary = (name: string, input: Input): string => visible(rawSummary(name, input));
+
+function rawSummary(name: string, input: Input): string {
   switch (name) {
     case 'bash':
       return input.restart === true ? 'restart the shell' : firstLine(field(input, 'command'));
@@ -77,7 +80,7 @@ export function summary(name: string, input: Input): string {
 
 /** What a call asks to do, as a clause after the asking agent's name. Read aloud and shown on the approval card. */
 export function asks(call: Pick<ToolCall, 'name' | 'input'>): string {
-  const path = field(call.input, 'file_path');
+  const path = visible(field(call.input, 'file_path'));
   switch (call.name) {
     case 'bash':
       return call.input.restart === true ? 'wants to restart its shell' : 'wants to run a command';

@@ -2,17 +2,17 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { classMap } from 'lit/directives/class-map.js';
 import { type CallPhase, callPhase } from '../../src/session/fold.ts';
 import type { SessionState, ToolCall } from '../../src/session/state.ts';
-import { duration, ms } from '../format.ts';
+import { baseName, duration, ms } from '../format.ts';
 import { icon, iconButton } from '../parts.ts';
 import type { Store } from '../store.ts';
-import { outputKey, type Standing, standing, summary, toolIcon } from '../tool-look.ts';
+import { field, outputKey, type Standing, standing, summary, toolIcon } from '../tool-look.ts';
 import { callInput } from './call-input.ts';
 import { callOutput, callTail } from './call-output.ts';
 
 /** How long a call took, or has been running, in ms; null before it started. */
 export function ranMs(call: ToolCall, now: number): number | null {
-  if (call.result?.durationMs != null) return call.result.durationMs;
   if (!call.execution) return null;
+  if (call.result?.durationMs != null) return call.result.durationMs;
   return (call.result ? ms(call.result.at) : now) - ms(call.execution.at);
 }
 
@@ -38,6 +38,12 @@ function childLink(store: Store, session: SessionState, call: ToolCall): Templat
   return html`<button type="button" class="link-button" @click=${() => store.showThread(child.id)}>Open ${child.agentName}’s thread</button>`;
 }
 
+function fileLink(store: Store, call: ToolCall): TemplateResult | typeof nothing {
+  const path = call.result?.realPath ?? (call.result ? field(call.input, 'file_path') : '');
+  if (path === '') return nothing;
+  return html`<button type="button" class="link-button" @click=${() => store.host.post({ type: 'open_file', path })}>Open ${baseName(path)}</button>`;
+}
+
 /** A call that no longer waits for a person: one line, with all of it behind a click. */
 export function callCard(store: Store, session: SessionState, call: ToolCall, foreign: boolean): TemplateResult {
   const phase = callPhase(session, call);
@@ -56,7 +62,7 @@ export function callCard(store: Store, session: SessionState, call: ToolCall, fo
       </button>
       ${iconButton('inspect', `Inspect this ${call.name} call`, () => store.select(call.id), 'on-hover')}
     </div>
-    ${open ? html`<div class="card-body">${callInput(call)}${decision(call)}${callOutput(store, call)}${childLink(store, session, call)}</div>` : html`${callTail(store, call)}${closedExtras(store, session, call)}`}
+    ${open ? html`<div class="card-body">${callInput(call)}${decision(call)}${callOutput(store, call)}${childLink(store, session, call)}${fileLink(store, call)}</div>` : html`${callTail(store, call)}${closedExtras(store, session, call)}`}
   </div>`;
 }
 

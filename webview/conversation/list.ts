@@ -3,6 +3,7 @@ import { html, type TemplateResult } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { repeat } from 'lit/directives/repeat.js';
 import type { Disposable } from '../../src/protocol/disposable.ts';
+import type { EventId } from '../../src/protocol/ids.ts';
 import type { ApprovalCard } from '../approval-card.ts';
 import type { Wish } from '../store.ts';
 import { vars } from '../vars.ts';
@@ -12,6 +13,9 @@ import { conversationRows, estimateHeight, type Row } from './rows.ts';
 
 /** CSS px from the end within which the list counts as being at its end. */
 const AT_END = 32;
+
+/** CSS px a card may move without having slid away under the pointer. */
+const SLID = 6;
 
 /** Frames a wish may take: far rows are drawn, measured and moved before they are in place. */
 const WISH_FRAMES = 40;
@@ -24,6 +28,8 @@ export class Conversation extends View {
   #lastTop = 0;
   #wish: { wish: Wish; frames: number } | null = null;
   #wishes: Disposable | undefined;
+  #focusedRow: string | null = null;
+  #cardTops = new Map<EventId, number>();
   readonly #scroller = createRef<HTMLElement>();
   readonly #list = new VirtualizerController<HTMLElement, HTMLElement>(this, {
     count: 0,
@@ -69,7 +75,13 @@ export class Conversation extends View {
       ${this.#atEnd ? '' : html`<vscode-button class="to-end" appearance="secondary" @click=${this.#toEnd}>Jump to the latest</vscode-button>`}`;
   }
 
+  protected override willUpdate(): void {
+    const focused = this.contains(document.activeElement) ? document.activeElement?.closest<HTMLElement>('.row') : null;
+    this.#focusedRow = focused?.dataset.key ?? null;
+  }
+
   protected override updated(): void {
+    this.#keepFocus();
     const scroller = this.#scroller.value;
     if (!scroller || this.#rows.length === 0) return;
     const list = this.#list.getVirtualizer();
@@ -77,6 +89,28 @@ export class Conversation extends View {
     if (this.#shown !== this.store.thread) this.#enterThread();
     if (this.#wish) this.#grant(this.#wish);
     else if (this.#atEnd) this.#scrollToEnd(scroller);
+    for (const call of this.#cardsMoved(scroller)) this.store.approvals.slid(call);
+  }
+
+  /** Cards that are somewhere else on screen than when this was last asked. */
+  #cardsMoved(scroller: HTMLElement): EventId[] {
+    const moved: EventId[] = [];
+    const tops = new Map<EventId, number>();
+    for (const item of this.#list.getVirtualizer().getVirtualItems()) {
+      const row = this.#rows[item.index];
+      if (row?.kind !== 'call') continue;
+      const top = item.start - scroller.scrollTop;
+      tops.set(row.key, top);
+      if (Math.abs(top - (this.#cardTops.get(row.key) ?? top)) > SLID) moved.push(row.key);
+    }
+    this.#cardTops = tops;
+    return moved;
+  }
+
+  /** What had the focus in a row may be gone, as the buttons of an answered card are: then the row itself has it. */
+  #keepFocus(): void {
+    if (this.#focusedRow === null || document.activeElement !== document.body) return;
+    this.querySelector<HTMLElement>(`.row[data-key="${CSS.escape(this.#focusedRow)}"]`)?.focus({ preventScroll: true });
   }
 
   #estimate(index: number): number {
@@ -119,6 +153,8 @@ export class Conversation extends View {
     else if (top < this.#lastTop - 1) this.#atEnd = false;
     this.#lastTop = top;
     this.#rememberAnchor(scroller);
+    // The person moved it themselves.
+    this.#cardsMoved(scroller);
     if (was !== this.#atEnd) this.requestUpdate();
   };
 
@@ -162,6 +198,7 @@ export class Conversation extends View {
       return;
     }
     this.#wish = null;
+    this.#onScroll();
     if (wish.type === 'focus_approval') row.querySelector<ApprovalCard>('drover-approval')?.focusCard();
     else row.focus({ preventScroll: true });
   }
@@ -182,7 +219,7 @@ export class Conversation extends View {
     if (!next) return;
     event.preventDefault();
     this.#wish = {
-      wish: { type: 'reveal', id: next.key as Extract<Wish, { type: 'reveal' }>['id'] },
+      wish: { type: 'reveal', id: next.key as EventId },
       frames: WISH_FRAMES,
     };
     this.requestUpdate();

@@ -2,6 +2,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { joinLines, parseAnsi, type Run, styleClasses } from '../ansi.ts';
 import type { DiffLine } from '../edit-diff.ts';
+import { visible } from '../visible.ts';
 
 /** Output drawn in one go, in characters; more is a click away, so that ten megabytes do not stop the panel. */
 const STEP = 200_000;
@@ -55,5 +56,5 @@ export const diffView = (lines: readonly DiffLine[]): TemplateResult =>
     lines,
     (_line, i) => i,
     (line) =>
-      html`<div class="diff-line ${line.kind}"><span class="sign" aria-hidden="true">${SIGN[line.kind]}</span><span class="visually-hidden">${SPOKEN[line.kind]}</span><span class="text">${line.text}</span></div>`,
+      html`<div class="diff-line ${line.kind}"><span class="sign" aria-hidden="true">${SIGN[line.kind]}</span><span class="visually-hidden">${SPOKEN[line.kind]}</span><span class="text">${visible(line.text)}</span></div>`,
   )}</div>`;

@@ -6,7 +6,7 @@ import { totalTokens } from '../../src/protocol/usage.ts';
 import { callPhase } from '../../src/session/fold.ts';
 import type { ModelRequest, Notice, SessionState, ThreadInput, ToolCall } from '../../src/session/state.ts';
 import { ranMs } from '../conversation/call-card.ts';
-import { bytes, clock, duration, moment, ms, usdExact } from '../format.ts';
+import { bytes, clock, count, duration, moment, ms, usdExact } from '../format.ts';
 import { sandboxName } from '../status.ts';
 import type { Store } from '../store.ts';
 import { inSandbox, standing, summary, type Tone, toolIcon } from '../tool-look.ts';
@@ -178,7 +178,7 @@ function requestStory(
       ),
       ...fact(
         'Left out',
-        context && (context.left_out.length === 0 ? 'nothing' : `${context.left_out.length} results, below`),
+        context && (context.left_out.length === 0 ? 'nothing' : `${count(context.left_out.length, 'result')}, below`),
       ),
     ],
     leftOut: (context?.left_out ?? []).map((one) => ({

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { draft } from '../../../src/protocol/record.ts';
 import { editPending, twoThreads } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasChromium, type PanelDesk, words } from './desk.ts';
+import { Desk, hasBrowser, type PanelDesk, words } from './desk.ts';
 
 /** Longer than a new card takes no key for. */
 const READ = 500;
@@ -9,7 +9,7 @@ const READ = 500;
 const focusIsOn = (panel: PanelDesk, selector: string) =>
   panel.page.evaluate((css) => document.activeElement?.closest(css) !== null, selector);
 
-describe.skipIf(!hasChromium)('approval cards', () => {
+describe.skipIf(!hasBrowser)('approval cards', { timeout: 40_000 }, () => {
   let desk: Desk;
   beforeAll(async () => {
     desk = await Desk.open();
@@ -80,6 +80,23 @@ describe.skipIf(!hasChromium)('approval cards', () => {
     expect((await panel.sentOf('confirm')).map((one) => one.tool_use_id)).toEqual([fixture.calls.write]);
   });
 
+  it('takes no click on a card that has just slid under the pointer', async () => {
+    const panel = await desk.panel();
+    await panel.open(editPending());
+    await panel.page.waitForTimeout(READ);
+    const clickAfter = (wait: number) =>
+      panel.page.evaluate(async (ms) => {
+        const allow = document.querySelector('.approval vscode-button');
+        await new Promise((resolve) => setTimeout(resolve, ms));
+        allow?.dispatchEvent(new MouseEvent('click', { bubbles: true, composed: true, detail: 1 }));
+      }, wait);
+    await panel.page.getByRole('button', { name: /^read src/ }).evaluate((toggle: HTMLElement) => toggle.click());
+    await clickAfter(120);
+    expect(await panel.sentOf('confirm')).toEqual([]);
+    await clickAfter(READ);
+    expect(await panel.sentOf('confirm')).toHaveLength(1);
+  });
+
   it('leaves Ctrl+Enter to a message that is being written', async () => {
     const panel = await desk.panel();
     await panel.open(editPending());
@@ -134,6 +151,16 @@ describe.skipIf(!hasChromium)('approval cards', () => {
     expect(await panel.sentOf('confirm')).toEqual([]);
   });
 
+  it('answers the card of the conversation that is shown before an older one elsewhere', async () => {
+    const panel = await desk.panel();
+    const fixture = twoThreads();
+    await panel.open(fixture);
+    await panel.page.getByRole('treeitem', { name: /^verifier/ }).click();
+    await panel.page.waitForTimeout(READ);
+    await panel.page.keyboard.press('Control+Enter');
+    expect((await panel.sentOf('confirm')).map((one) => one.tool_use_id)).toEqual([fixture.calls.ask]);
+  });
+
   it('says what "from now on" covers, and sends it', async () => {
     const panel = await desk.panel({ height: 1100 });
     const fixture = twoThreads();
@@ -184,6 +211,25 @@ describe.skipIf(!hasChromium)('approval cards', () => {
     await panel.page.locator('.approval', { hasText: 'verifier wants to run a command' }).waitFor();
     const said = panel.page.locator('[aria-live="assertive"]');
     expect(await words(said)).toContain('verifier wants to run a command: npm test 2>&1 | tee /tmp/test.log');
+  });
+
+  it('leaves the focus on the row when the card it was on is answered', async () => {
+    const panel = await desk.panel();
+    const fixture = editPending();
+    await panel.open(fixture);
+    await panel.page.waitForTimeout(READ);
+    await panel.page.getByRole('button', { name: /^Allow\b.*Enter/ }).click();
+    const last = fixture.records.at(-1);
+    if (!last) throw new Error('The fixture is empty.');
+    const answer = draft(
+      'user.tool_confirmation',
+      { tool_use_id: fixture.calls.edit as never, result: 'allow' },
+      { thread: fixture.primary },
+    );
+    const event = { processed_at: last.at, ...answer.event } as typeof last.event;
+    await panel.host({ type: 'records', records: [{ ...last, seq: last.seq + 1, hash: 'next', event }], more: false });
+    await panel.page.locator('.approval').waitFor({ state: 'detached' });
+    expect(await panel.page.evaluate(() => document.activeElement?.getAttribute('data-key'))).toBe(fixture.calls.edit);
   });
 
   it('opens the diff editor on request', async () => {

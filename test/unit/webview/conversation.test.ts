@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { EventId } from '../../../src/protocol/ids.ts';
 import { bigOutput, editPending, long, twoThreads, unsafeMessage } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasChromium, type PanelDesk, words } from './desk.ts';
+import { Desk, hasBrowser, type PanelDesk, words } from './desk.ts';
 
 const top = (panel: PanelDesk) => panel.page.locator('.scroller').evaluate((scroller) => scroller.scrollTop);
 const fromEnd = (panel: PanelDesk) =>
   panel.page.locator('.scroller').evaluate((it) => it.scrollHeight - it.scrollTop - it.clientHeight);
 
-describe.skipIf(!hasChromium)('the conversation', () => {
+describe.skipIf(!hasBrowser)('the conversation', { timeout: 40_000 }, () => {
   let desk: Desk;
   beforeAll(async () => {
     desk = await Desk.open();

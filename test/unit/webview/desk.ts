@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { build } from 'esbuild';
 import type { Browser, Locator, Page } from 'playwright-core';
+import { prepare } from '../../../scripts/setup.mjs';
 import type { SessionId } from '../../../src/protocol/ids.ts';
 import type { HostMessage, PanelMessage } from '../../../src/protocol/panel.ts';
 import type { LogRecord } from '../../../src/protocol/record.ts';
@@ -13,13 +13,16 @@ import { openBrowser } from '../../support/browser.ts';
 import { type ThemeKind, theme } from './themes.ts';
 
 const root = join(import.meta.dirname, '../../..');
-const CHROMIUM = '/usr/bin/chromium';
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css', '.ttf': 'font/ttf' };
 
 /** Where pictures of the panel are left for people to look at. */
 export const pictures = join(root, 'test-results', 'panel');
 
-export const hasChromium = existsSync(CHROMIUM) || process.env.CI === 'true';
+const { have, missing } = await prepare({ need: ['browser'] });
+
+/** False where no browser can be had: the tests that look at the panel are then skipped. In CI they fail instead. */
+export const hasBrowser = have.browser !== undefined;
+if (!hasBrowser && process.env.CI === 'true') throw new Error(missing.browser ?? 'There is no browser.');
 
 /** A message the panel sent; the shapes are those of the protocol. */
 export type Sent = PanelMessage;
@@ -72,7 +75,7 @@ export class Desk {
       );
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return new Desk(await openBrowser(CHROMIUM), server, folder);
+    return new Desk(await openBrowser(have.browser ?? ''), server, folder);
   }
 
   /** A page with the panel in it; it has sent `ready` and heard nothing yet. */

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { SessionId } from '../../../src/protocol/ids.ts';
 import { editPending, noKey, twoThreads } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasChromium, words } from './desk.ts';
+import { Desk, hasBrowser, words } from './desk.ts';
 
 const GONE = 'The extension host of this panel has stopped. Waiting for it to come back…';
 
-describe.skipIf(!hasChromium)('the panel and its host', () => {
+describe.skipIf(!hasBrowser)('the panel and its host', { timeout: 40_000 }, () => {
   let desk: Desk;
   beforeAll(async () => {
     desk = await Desk.open();

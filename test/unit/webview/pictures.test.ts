@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { editPending, noKey, twoThreads, untouched } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasChromium } from './desk.ts';
+import { Desk, hasBrowser } from './desk.ts';
 import { themeKinds } from './themes.ts';
 
-describe.skipIf(!hasChromium)('the panel in the four kinds of theme', () => {
+describe.skipIf(!hasBrowser)('the panel in the four kinds of theme', { timeout: 40_000 }, () => {
   let desk: Desk;
   beforeAll(async () => {
     desk = await Desk.open();

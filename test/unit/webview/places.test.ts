@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { bigOutput, noKey, twoThreads } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasChromium, type PanelDesk, words } from './desk.ts';
+import { Desk, hasBrowser, type PanelDesk, words } from './desk.ts';
 import { lowContrast, nameless } from './readable.ts';
 import { themeKinds } from './themes.ts';
 
 const focused = (panel: PanelDesk, attribute: string) =>
   panel.page.evaluate((name) => document.activeElement?.getAttribute(name), attribute);
 
-describe.skipIf(!hasChromium)('the panel by keyboard and by eye', () => {
+describe.skipIf(!hasBrowser)('the panel by keyboard and by eye', { timeout: 40_000 }, () => {
   let desk: Desk;
   beforeAll(async () => {
     desk = await Desk.open();

@@ -12,7 +12,9 @@ import { sandboxWords, sessionWords } from '../../../webview/status.ts';
 import { shapes } from '../../../webview/timeline/drawing.ts';
 import { lanes } from '../../../webview/timeline/model.ts';
 import { moved, showing, zoomed } from '../../../webview/timeline/scale.ts';
+import { summary } from '../../../webview/tool-look.ts';
 import { branches } from '../../../webview/tree/model.ts';
+import { visible } from '../../../webview/visible.ts';
 import { editPending, long, noKey, twoThreads, untouched } from '../../fixtures/panel/sessions.ts';
 
 const ESC = '\u001b';
@@ -64,6 +66,16 @@ describe('figures', () => {
     expect([0, 999, 12_449, 99_960, 1_250_000].map(tokens)).toEqual(['0', '999', '12.4k', '100k', '1.25M']);
     expect([0, 0.0004, 0.01, 12.345].map(usd)).toEqual(['$0.00', '<$0.01', '$0.01', '$12.35']);
     expect([12, 2_048, 10_485_760].map(bytes)).toEqual(['12 bytes', '2.0 KiB', '10.0 MiB']);
+  });
+});
+
+describe('a command to be decided on', () => {
+  it('shows what would turn or hide a part of it', () => {
+    expect(summary('bash', { command: 'echo safe\u202e; rm -rf ~\u200b' })).toBe(
+      'echo safe\\u{202e}; rm -rf ~\\u{200b}',
+    );
+    expect(visible('a\tb\nc\u001b[2K')).toBe('a\tb\nc\\u{1b}[2K');
+    expect(visible('Grüße, 世界 👍')).toBe('Grüße, 世界 👍');
   });
 });
 
