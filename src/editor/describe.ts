@@ -46,9 +46,10 @@ export type Standing =
 export function standing(session: LiveSession): Standing {
   const { state } = session;
   if (!state || session.newer || session.broken) return 'read-only';
+  const elsewhere = session.holder !== null && !session.holder.ours;
+  if (elsewhere && (session.running || session.pending.length > 0)) return 'followed';
   if (session.pending.length > 0) return 'waiting';
   if (session.interrupted) return 'interrupted';
-  if (session.running && session.holder && !session.holder.ours) return 'followed';
   if (state.status === 'rescheduling') return 'rescheduling';
   if (state.status === 'running') return 'running';
   if (state.status === 'terminated') return 'terminated';
@@ -59,7 +60,7 @@ export function standing(session: LiveSession): Standing {
 export const standingText: Record<Standing, string> = {
   waiting: 'waiting for you',
   interrupted: 'interrupted',
-  followed: 'running in another window',
+  followed: 'in another window',
   rescheduling: 'waiting to ask the model again',
   running: 'running',
   stopped: 'stopped',

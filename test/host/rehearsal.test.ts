@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import * as vscode from 'vscode';
 import type { LogRecord } from '../../src/protocol/record.ts';
 import { eventually } from '../support/eventually.ts';
@@ -41,6 +43,12 @@ describe('Rehearse, in the sample project', () => {
     for (const { local } of confirmations) assert.deepEqual(local?.actor, { type: 'person', via: 'command' });
     assert.ok(all.some((record) => record.event.type === 'drover.sandbox_ready'));
     assert.ok(all.some((record) => record.event.type === 'session.thread_created'));
+    // Rejects if a test of the sample still fails.
+    await promisify(execFile)(process.execPath, ['--test'], {
+      cwd: dirname(dirname(sessionsFolder())),
+      env: { PATH: process.env.PATH },
+      timeout: 30_000,
+    });
     const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
     assert.ok(
       tabs.some((tab) => tab.input instanceof vscode.TabInputWebview),
