@@ -1,6 +1,6 @@
 import { eventProblem } from '../protocol/event.ts';
 import { FORMAT_VERSION, type LogRecord } from '../protocol/record.ts';
-import { type Found, findRecords, isIntact, parseLine, RECORD_START, versionOf } from './line.ts';
+import { type Found, findRecords, isIntact, parseLine, RECORD_START, RETURN, versionOf } from './line.ts';
 import type { Damage } from './log.ts';
 import { type Head, MAX_RECORD_BYTES, NO_HEAD } from './serialize.ts';
 
@@ -9,7 +9,6 @@ const MAX_LINE_BYTES = 4 * MAX_RECORD_BYTES;
 const NEWLINE = 0x0a;
 const CLOSING_BRACE = 0x7d;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
-const RETURN = 0x0d;
 
 /**
  * Reads a log from its bytes, in pieces of any size, and tells live records, damage and stale records apart.
