@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
 /** A second process that runs `programs/child.ts`; it ends with the test at the latest. */
@@ -14,7 +14,7 @@ export class Child {
   #closed = false;
 
   constructor(what: string, root: string, session = 'none', ...rest: (string | number)[]) {
-    const program = join(import.meta.dirname, 'programs/child.ts');
+    const program = fileURLToPath(new URL('./programs/child.ts', import.meta.url));
     const args = [program, what, root, session, ...rest.map(String)];
     const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#process = child;
