@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import { LeaseHeld } from '../log/log.ts';
 import type { ContentBlock } from '../protocol/content.ts';
@@ -17,6 +18,7 @@ export class Actions {
   readonly #sessions: Sessions;
   readonly #failed: (error: unknown) => void;
   readonly #turns = new WeakMap<LiveSession, Promise<unknown>>();
+  readonly #working = new WeakMap<LiveSession, Promise<void>>();
 
   constructor(sessions: Sessions, failed: (error: unknown) => void) {
     this.#sessions = sessions;
@@ -114,9 +116,19 @@ export class Actions {
       this.#sessions.changed();
       await rest;
     };
-    work()
+    const working = work()
       .catch((error: unknown) => this.#failed(error instanceof LeaseHeld ? held(session, error) : error))
-      .finally(() => void this.#sessions.refreshHolder(session).then(() => this.#sessions.changed()));
+      .then(() => this.#sessions.refreshHolder(session))
+      .then(() => this.#sessions.changed());
+    this.#working.set(session, working);
+  }
+
+  /** Resolves when what was set going here has come to rest, or after `ms`. */
+  async rest(session: LiveSession, ms: number): Promise<void> {
+    const enough = new AbortController();
+    const waited = sleep(ms, undefined, { signal: enough.signal }).catch(() => undefined);
+    await Promise.race([this.#working.get(session), waited]);
+    enough.abort();
   }
 }
 

@@ -3,7 +3,7 @@ import * as vscode from 'vscode';
 import type { ModelClient } from '../harness/model.ts';
 import { openCatalog } from '../log/catalog.ts';
 import { openStore } from '../log/store.ts';
-import { Disposables } from '../protocol/disposable.ts';
+import { Disposables, disposable } from '../protocol/disposable.ts';
 import type { EventId, SessionId } from '../protocol/ids.ts';
 import { Actions } from './actions.ts';
 import { type Answer, answer } from './approvals.ts';
@@ -32,6 +32,9 @@ import type { Node } from './tree-nodes.ts';
 /** After this many ms, VS Code has given back the panels that are on the screen after a reload: what they show needs no notification. */
 const PANELS_COME_BACK_MS = 2000;
 
+/** How often, in ms, the ages in the tree are shown anew. */
+const AGES_MS = 60_000;
+
 /** The editor's part of Drover, once it is loaded: everything a command or a view may need. */
 export class App {
   readonly extension: vscode.Uri;
@@ -57,6 +60,7 @@ export class App {
       reporter: this.reporter,
       extension: this.extension,
       storage: this.storage,
+      memory: context.workspaceState,
       sessions: () => this.sessions,
       preview: (id, preview) => this.panels.preview(id, preview),
     });
@@ -81,7 +85,10 @@ export class App {
   start(view: vscode.TreeView<Node>, treeChanged: vscode.EventEmitter<Node | undefined>): void {
     this.#view = view;
     this.#owned.add(this.sessions.onChange(() => treeChanged.fire(undefined)));
-    this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => treeChanged.fire(undefined)));
+    this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => this.sessions.changed()));
+    const minute = setInterval(() => view.visible && treeChanged.fire(undefined), AGES_MS);
+    this.#owned.add(disposable(() => clearInterval(minute)));
+    void this.engines.reapLeftovers(this.projects);
     this.#owned.add(new Status(this.sessions, view));
     this.#owned.add(new GoingOn(this.sessions, this.actions));
     this.panels

@@ -94,7 +94,7 @@ export const handlers: Record<CommandId, Handler> = {
       const message = `“${session.title}” has not finished.`;
       if ((await vscode.window.showWarningMessage(message, { modal: true, detail }, go)) !== go) return;
       await app.actions.interrupt(session, 'sidebar');
-      await app.sessions.rest(session, INTERRUPT_MS);
+      await app.actions.rest(session, INTERRUPT_MS);
     }
     await app.actions.archive(session, true, 'sidebar');
   },

@@ -1,17 +1,14 @@
 import * as vscode from 'vscode';
 import { text } from '../protocol/content.ts';
-import { decide, nothingInHand } from '../session/decide.ts';
 import type { Actions } from './actions.ts';
+import { hasWork } from './going-on.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Sessions } from './sessions.ts';
 
 /** Lets a session go on: one with work left is woken, one that stopped is told to continue. */
 export async function continueSession(actions: Actions, session: LiveSession): Promise<void> {
-  const left =
-    session.state &&
-    decide(session.state, nothingInHand).some((step) => step.type !== 'idle_thread' && step.type !== 'idle_session');
-  if (session.running || left) return actions.goOn(session, 'a person told it to go on');
-  await actions.send(session, [text('Continue.')], 'command');
+  if (hasWork(session)) actions.goOn(session, 'a person told it to go on');
+  else await actions.send(session, [text('Continue.')], 'command');
 }
 
 /** A key is there now: sessions that stopped for want of one can go on, if the person wants it. */

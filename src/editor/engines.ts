@@ -1,10 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import type { Engine } from '../engine.ts';
 import type { ModelClient } from '../harness/model.ts';
+import { messageOf } from '../protocol/errors.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
+import { hasWork } from './going-on.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Project } from './project.ts';
+import type { Projects } from './projects.ts';
 import { needTrust } from './refusal.ts';
 import { Rehearsal } from './rehearsal.ts';
 import type { Reporter } from './reporter.ts';
@@ -17,9 +21,15 @@ export interface EngineHost {
   reporter: Reporter;
   extension: vscode.Uri;
   storage: vscode.Uri;
+  memory: vscode.Memento;
   sessions(): Sessions;
   preview(id: SessionId, preview: Preview): void;
 }
+
+/** Sandboxes of finished sessions are looked for this long after the start, in ms. */
+const REAP_AFTER_MS = 10_000;
+/** Where the sandboxes that were looked for are remembered. */
+const LOOKED = 'drover.reapedSandboxes';
 
 /** Loads what runs sessions, once something has to run and only in a trusted folder, one engine per project. */
 export class Engines {
@@ -56,6 +66,28 @@ export class Engines {
     return apiClient({ apiKey: () => this.#host.key.get(), baseUrl: () => settings().baseUrl });
   }
 
+  /**
+   * Removes what is left of sandboxes where a session that is over had one and no window has looked since. Some time
+   * after the start: nothing waits for it.
+   */
+  async reapLeftovers(projects: Projects): Promise<void> {
+    const sessions = this.#host.sessions();
+    await sessions.ready;
+    await sleep(REAP_AFTER_MS, undefined, { ref: false });
+    if (!vscode.workspace.isTrusted) return;
+    const looked = new Set(this.#host.memory.get<string[]>(LOOKED, []));
+    const left = sessions.all().filter((session) => !mayWantSandbox(session) && session.state?.sandbox);
+    const news = left.filter((session) => !looked.has(session.state?.sandbox ?? ''));
+    await this.#host.memory.update(
+      LOOKED,
+      left.map((session) => session.state?.sandbox),
+    );
+    for (const project of projects.all()) {
+      // An engine that is loaded has looked already.
+      if (news.some((session) => session.project === project) && !project.running) await project.engine();
+    }
+  }
+
   /** Removes what sandboxes crashes have left, but not those of sessions that may still want them. */
   async #reap(project: Project, engine: Engine): Promise<void> {
     const { log } = this.#host.reporter;
@@ -66,7 +98,7 @@ export class Engines {
       const gone = await engine.sandboxes.reap(project.path, new Set(keep.map((session) => session.id)));
       if (gone > 0) log.info(`Removed ${gone} sandbox${gone === 1 ? '' : 'es'} that no session needs any more.`);
     } catch (error) {
-      log.warn(`Sandboxes that are left over could not be looked for: ${String(error)}`);
+      log.warn(`Sandboxes that are left over could not be looked for: ${messageOf(error)}`);
     }
   }
 
@@ -78,5 +110,5 @@ export class Engines {
 /** One that works, waits for an answer, or is run by another window. A log that can't be read gets the benefit of the doubt. */
 function mayWantSandbox(session: LiveSession): boolean {
   if (!session.state) return true;
-  return session.running || session.awake || session.pending.length > 0 || session.holder !== null;
+  return session.awake || session.pending.length > 0 || session.holder !== null || hasWork(session);
 }

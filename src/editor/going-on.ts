@@ -64,7 +64,7 @@ export class GoingOn implements Disposable {
 }
 
 /** True if the log asks for a step that is more than saying that it rests. */
-function hasWork(session: LiveSession): boolean {
+export function hasWork(session: LiveSession): boolean {
   if (!session.state) return false;
   if (session.running) return true;
   const steps = decide(session.state, nothingInHand);

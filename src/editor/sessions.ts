@@ -70,22 +70,6 @@ export class Sessions implements Disposable {
     return this.all().filter((session) => session.state && !session.state.archived && !session.broken);
   }
 
-  /** Resolves when nothing works on the session any more, or after `ms`. */
-  rest(session: LiveSession, ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        change.dispose();
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      const change = this.onChange(() => {
-        if (!session.running && !session.awake) done();
-      });
-      this.changed();
-    });
-  }
-
   /** Tells the views that something has changed, soon. */
   changed(): void {
     const now = Date.now();

@@ -19,7 +19,6 @@ export class Status implements Disposable {
     this.#owned.add(this.#item);
     this.#owned.add(sessions.onChange(() => this.#update()));
     void sessions.ready.then(() => this.#whenRead());
-    this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => this.#update()));
     this.#update();
   }
 
