@@ -17,15 +17,19 @@ export async function hasEnded(desk: Desk): Promise<boolean> {
 export async function allowUntil(desk: Desk, text: RegExp, timeoutMs: number): Promise<Locator>;
 export async function allowUntil(desk: Desk, text: null, timeoutMs: number): Promise<null>;
 export async function allowUntil(desk: Desk, text: RegExp | null, timeoutMs: number): Promise<Locator | null> {
-  const wanted = text && desk.panel.card(text).first();
+  let found: Locator | null = null;
   await eventually(text ? `a card that asks about ${text}` : 'the session to end', timeoutMs, async () => {
-    if (wanted && (await wanted.isVisible())) return true;
-    const card = desk.panel.card().first();
-    // A card takes no answer before it could be read; the next round tries again.
-    if (await card.isVisible()) await allowButton(card).click({ timeout: 2_000 });
-    return text === null && (await hasEnded(desk));
+    const first = desk.panel.card().first();
+    if (await first.isVisible()) {
+      const call = await first.getAttribute('data-call', { timeout: 2_000 });
+      const card = desk.panel.card().and(desk.panel.frame.locator(`[data-call="${call}"]`));
+      if (text?.test((await card.textContent({ timeout: 2_000 })) ?? '')) found = card;
+      // A card takes no answer before it could be read; the next round tries again.
+      else await allowButton(card).click({ timeout: 2_000 });
+    }
+    return text === null ? await hasEnded(desk) : found;
   });
-  return wanted;
+  return found;
 }
 
 export const allowButton = (card: Locator): Locator => card.getByRole('button', { name: /^Allow(?! from)/ });

@@ -100,7 +100,7 @@ export class Workbench {
 
   /** Presses a button of a notification. */
   async answer(text: string | RegExp, button: string): Promise<void> {
-    await this.notification(text).first().getByRole('button', { name: button, exact: true }).click({ timeout: 20_000 });
+    await this.notification(text).first().getByRole('button', { name: button, exact: true }).click({ timeout: 60_000 });
   }
 
   statusBarItem(text: string | RegExp): Locator {
