@@ -149,8 +149,7 @@ export class Sessions implements Disposable {
 
   async #checkLeases(): Promise<void> {
     for (const session of this.#sessions.values()) {
-      const elsewhere = session.holder !== null && !session.holder.ours;
-      if (elsewhere || (session.running && !session.awake)) await this.refreshHolder(session);
+      if (!session.awake && (session.holder !== null || session.running)) await this.refreshHolder(session);
     }
   }
 
