@@ -1,4 +1,4 @@
-import { closeSync, constants, fdatasync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, fdatasync, fstatSync, openSync, readSync, truncateSync, writeSync } from 'node:fs';
 import { AppendFailed } from './log.ts';
 
 /**
@@ -7,9 +7,11 @@ import { AppendFailed } from './log.ts';
  * What takes time, the sync, is not.
  */
 export class LogFile {
+  readonly #path: string;
   readonly #fd: number;
 
-  private constructor(fd: number) {
+  private constructor(path: string, fd: number) {
+    this.#path = path;
     this.#fd = fd;
   }
 
@@ -17,7 +19,7 @@ export class LogFile {
   static open(path: string, options: { create: boolean }): LogFile {
     // For reading too, because a torn or failed end has to be read back.
     const flags = constants.O_RDWR | constants.O_APPEND | (options.create ? constants.O_CREAT | constants.O_EXCL : 0);
-    return new LogFile(openSync(path, flags));
+    return new LogFile(path, openSync(path, flags));
   }
 
   /** In bytes, now. */
@@ -46,7 +48,7 @@ export class LogFile {
 
   /** Takes back a partial write, unless somebody else has written meanwhile: then it stays as a torn line. */
   #cutBack(end: number, written: number): void {
-    if (written > 0 && this.size() === end + written) ftruncateSync(this.#fd, end);
+    if (written > 0 && this.size() === end + written) this.truncate(end);
   }
 
   /** Makes everything written so far durable. */
@@ -62,12 +64,13 @@ export class LogFile {
   takeBack(durable: number, keep: number, end: number): void {
     if (this.size() !== end) throw new AppendFailed('The session log was changed by another program.');
     const again = this.read(durable, keep);
-    ftruncateSync(this.#fd, durable);
+    this.truncate(durable);
     if (again.length > 0) this.append(again, durable);
   }
 
+  /** By path, because Windows does not let an appending descriptor do it. */
   truncate(end: number): void {
-    ftruncateSync(this.#fd, end);
+    truncateSync(this.#path, end);
   }
 
   /** The bytes from `start` to `end`, or fewer if the file is shorter. */

@@ -8,6 +8,7 @@ import { appendFailure } from './failure.ts';
 import { Follower } from './follow.ts';
 import { type Holder, LeaseFile, type LeaseOptions } from './lease.ts';
 import {
+  AppendFailed,
   LeaseHeld,
   type LeaseHolder,
   SessionMissing,
@@ -55,7 +56,8 @@ class Store implements SessionStore {
   readonly #options: StoreOptions;
   readonly #followers = new Map<SessionId, Set<Follower>>();
   readonly #watchers = new Set<Debounce>();
-  readonly #owned = new Disposables();
+  readonly #owned = new Set<Disposable>();
+  #disposed = false;
   /** When a session was created does not change. */
   readonly #created = new Map<SessionId, string>();
   /** Writers this store passes on to its followers. */
@@ -73,13 +75,13 @@ class Store implements SessionStore {
   }
 
   async create(id: SessionId, first: readonly Draft[]): Promise<SessionWriter> {
+    const opening = this.#opening(id);
     try {
       await makeRoot(this.root);
       await mkdir(sessionsFolder(this.root), { recursive: true });
     } catch (error) {
       throw appendFailure(error);
     }
-    const opening = this.#opening(id);
     if (writers.has(keyOf(opening))) throw sessionExists(id);
     const writer = await this.#register(opening, createWriter(opening, first));
     for (const look of this.#watchers) look.run();
@@ -113,7 +115,7 @@ class Store implements SessionStore {
 
   async holder(id: SessionId): Promise<LeaseHolder | null> {
     try {
-      return this.#opening(id).lease.current();
+      return new LeaseFile(join(sessionFolder(this.root, id), LEASE_FILE), this.#options).current();
     } catch (error) {
       if (codeOf(error) === 'ENOENT' || error instanceof SessionMissing) return null;
       throw error;
@@ -129,12 +131,10 @@ class Store implements SessionStore {
     });
     const followers = this.#followers.get(id) ?? new Set();
     this.#followers.set(id, followers.add(follower));
-    return this.#owned.add(
-      disposable(() => {
-        follower.dispose();
-        followers.delete(follower);
-      }),
-    );
+    return this.#own(() => {
+      follower.dispose();
+      followers.delete(follower);
+    });
   }
 
   watch(listener: () => void): Disposable {
@@ -150,13 +150,11 @@ class Store implements SessionStore {
     look.run();
     this.#watchers.add(look);
     const folder = watchFolder(sessionsFolder(this.root), () => look.run());
-    return this.#owned.add(
-      disposable(() => {
-        folder.dispose();
-        look.dispose();
-        this.#watchers.delete(look);
-      }),
-    );
+    return this.#own(() => {
+      folder.dispose();
+      look.dispose();
+      this.#watchers.delete(look);
+    });
   }
 
   readBlob(id: SessionId, blob: BlobRef): Promise<Uint8Array> {
@@ -164,7 +162,8 @@ class Store implements SessionStore {
   }
 
   async dispose(): Promise<void> {
-    this.#owned.dispose();
+    this.#disposed = true;
+    for (const owned of [...this.#owned]) owned.dispose();
     const mine = [...writers.values()].filter((shared) => shared.users.delete(this) && shared.users.size === 0);
     await Promise.all(mine.map(({ writer }) => writer.then((open) => open.release()).catch(() => undefined)));
   }
@@ -205,9 +204,9 @@ class Store implements SessionStore {
         if (name === null || name.startsWith(LEASE_FILE)) writer.checkLease();
       }),
     );
-    this.#owned.add(connection);
+    const owned = this.#own(() => connection.dispose());
     void writer.ended.then(() => {
-      connection.dispose();
+      owned.dispose();
       if (this.#connected.get(id) === writer) this.#connected.delete(id);
       this.#lookAll(id);
     });
@@ -215,11 +214,22 @@ class Store implements SessionStore {
     return writer;
   }
 
+  /** Let go with the store, or before; at once if the store is gone already. */
+  #own(dispose: () => void): Disposable {
+    const owned = disposable(() => {
+      if (this.#owned.delete(owned)) dispose();
+    });
+    this.#owned.add(owned);
+    if (this.#disposed) owned.dispose();
+    return owned;
+  }
+
   #lookAll(id: SessionId): void {
     for (const follower of this.#followers.get(id) ?? []) follower.look();
   }
 
   #opening(id: SessionId): Opening {
+    if (this.#disposed) throw new AppendFailed('This window is closing, so no session is opened in it any more.');
     const folder = sessionFolder(this.root, id);
     return { id, folder, lease: new LeaseFile(join(folder, LEASE_FILE), this.#options) };
   }

@@ -80,7 +80,6 @@ export class Writer implements SessionWriter {
   #syncing = false;
   #state: 'open' | 'lost' | 'released' = 'open';
   readonly #ended = Promise.withResolvers<void>();
-  readonly #quiet: (() => void)[] = [];
 
   constructor(parts: WriterParts) {
     this.id = parts.id;
@@ -292,7 +291,6 @@ export class Writer implements SessionWriter {
       first.batch.done.resolve(first.records);
     }
     if (this.#pending.length > 0) this.#sync();
-    else if (this.#queue.length === 0) for (const quiet of this.#quiet.splice(0)) quiet();
   }
 
   /** One sync at a time, for all that is written when it starts. */
@@ -349,9 +347,10 @@ export class Writer implements SessionWriter {
     this.#lostOnce.fire();
   }
 
-  /** Resolves when nothing waits for the disk any more. */
+  /** Resolves when all that has been appended so far has been told to its callers. */
   async #settled(): Promise<void> {
-    if (this.#queue.length + this.#pending.length > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve));
+    const batches = [...this.#pending.map((written) => written.batch), ...this.#queue];
+    await Promise.allSettled(batches.map((batch) => batch.done.promise));
   }
 
   /** What was appended without a sync gets one now; then the lease is let go. */

@@ -135,6 +135,18 @@ describe('a lease', () => {
     expect(texts((await store.read(id)).records)).toEqual(['a']);
   });
 
+  it('is let go when the store is disposed, which opens nothing any more', async () => {
+    const { store, id, root, writer } = await newSession(['a']);
+    const heard = vi.fn();
+    await store.dispose();
+    expect(await opened({ root }).holder(id)).toBeNull();
+    await expect(writer.append([said('b')])).rejects.toThrow(AppendFailed);
+    await expect(store.acquire(id, 'test')).rejects.toThrow(/closing/);
+    store.follow(id, 0, heard);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(heard).not.toHaveBeenCalled();
+  });
+
   it('is lost when the session folder is deleted under it', async () => {
     const { writer, folder } = await newSession(['a']);
     rmSync(folder, { recursive: true });
