@@ -106,6 +106,8 @@ export class Panel extends View {
     const { link, reading } = this.store;
     if (link === 'unanswered')
       return html`<p class="opening">The extension does not answer. Close this panel and open the session again.</p>`;
+    if (link === 'live' && reading === null)
+      return html`<p class="opening">There is no event of this session that could be read.</p>`;
     const words = reading ? `Reading the session: ${reading.toLocaleString()} events` : 'Opening the session…';
     return html`<p class="opening"><vscode-progress-ring></vscode-progress-ring>${words}</p>`;
   }
@@ -118,7 +120,10 @@ export class Panel extends View {
       ${iconButton('list-tree', 'Agents', () => store.toggleDrawer('tree'), 'narrow-only')}
       <h1 title=${session.title}>${session.title}</h1>
       ${this.#status(session, status)}
-      ${this.#words('environment', sandboxWords(session))}
+      ${this.#words(
+        'environment',
+        sandboxWords(session, (sandbox) => store.index.nameOf(sandbox)),
+      )}
       <span class="totals" title="Whole session: ${totalTokens(session.usage).toLocaleString()} tokens, list price">${tokens(totalTokens(session.usage))} tokens<b>${usd(session.costUsd)}</b></span>
       ${busy && !store.interrupted && store.access.mode === 'write' ? html`<vscode-button class="interrupt" appearance="secondary" ?disabled=${!store.writable} @click=${() => this.#interrupt()}>${icon('debug-stop')}Interrupt</vscode-button>` : nothing}
     </header>`;

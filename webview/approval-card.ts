@@ -2,7 +2,7 @@ import { html, nothing, type PropertyDeclarations, type TemplateResult } from 'l
 import type { SessionState, ToolCall } from '../src/session/state.ts';
 import { callInput } from './conversation/call-input.ts';
 import { icon, iconButton } from './parts.ts';
-import { sandboxName } from './status.ts';
+import type { Store } from './store.ts';
 import { asks, field, inSandbox, standingScope, toolIcon } from './tool-look.ts';
 import { View } from './view.ts';
 
@@ -10,11 +10,11 @@ const isMac = navigator.platform.startsWith('Mac');
 const KEYS = isMac ? { allow: '⌘⏎', deny: '⌘⌫' } : { allow: 'Ctrl+Enter', deny: 'Ctrl+Backspace' };
 
 /** Where the call would run, as far as it is known before it runs. */
-function place(session: SessionState, call: ToolCall): string {
+function place(store: Store, session: SessionState, call: ToolCall): string {
   if (!inSandbox(call.name)) return 'outside the sandbox, by Drover itself';
   const sandbox = session.sandbox ? session.sandboxes.get(session.sandbox) : undefined;
   return sandbox?.state === 'ready'
-    ? `in ${sandboxName(sandbox)}`
+    ? `in ${store.index.nameOf(sandbox)}`
     : `in a fresh sandbox of ${session.environment.name}, made when you allow it`;
 }
 
@@ -70,7 +70,7 @@ export class ApprovalCard extends View {
         ${iconButton('inspect', 'Inspect this call', () => store.select(call.id))}
       </header>
       <div class="approval-input">${callInput(call)}</div>
-      <p class="facts"><span>${icon('question')}${call.why ?? 'This agent asks before it uses this tool.'}</span><span>${icon('vm')}Runs ${place(session, call)}.</span></p>
+      <p class="facts"><span>${icon('question')}${call.why ?? 'This agent asks before it uses this tool.'}</span><span>${icon('vm')}Runs ${place(store, session, call)}.</span></p>
       ${answer?.state === 'failed' ? html`<p class="bad" role="alert">${icon('error')}${answer.problem}</p>` : nothing}
       ${sent ? html`<p class="sent-note" role="status">${icon('sync', 'codicon-modifier-spin')}${answer.result === 'allow' ? 'Allow' : 'Deny'} sent…</p>` : this.#answers()}
     </section>`;

@@ -1,6 +1,8 @@
 import { type AnyEvent, isKnown, type KnownEvent } from '../src/protocol/event.ts';
 import type { EventId, SandboxId, ThreadId } from '../src/protocol/ids.ts';
 import type { LogRecord } from '../src/protocol/record.ts';
+import type { SandboxState } from '../src/session/state.ts';
+import { sandboxName } from './status.ts';
 
 /** One provisioning of a sandbox, for the timeline. */
 export interface SandboxSpan {
@@ -76,6 +78,15 @@ export class RecordIndex {
   /** All records of one story, in log order. */
   story(subject: EventId): readonly LogRecord[] {
     return this.#stories.get(subject) ?? [];
+  }
+
+  /**
+   * What a sandbox is called: as the record of its making has it. What the state says of one that is gone is why it
+   * is gone, and of one that was found again, that.
+   */
+  nameOf(sandbox: SandboxState): string {
+    const made = this.sandboxes.findLast((span) => span.sandbox === sandbox.id && span.to !== null && !span.failed);
+    return sandboxName({ kind: sandbox.kind, detail: made?.text ?? sandbox.detail });
   }
 
   #tell(subject: EventId, record: LogRecord): void {

@@ -83,11 +83,13 @@ export function threadWords(session: SessionState, thread: ThreadState, interrup
 }
 
 /** `container 3f2a…`, `OS sandbox`: where things run, once they do. */
-export const sandboxName = (sandbox: Pick<SandboxState, 'kind' | 'detail'>): string =>
-  `${sandbox.kind === 'os' ? 'OS sandbox' : 'container'} ${sandbox.detail}`.trim();
+export function sandboxName({ kind, detail }: Pick<SandboxState, 'kind' | 'detail'>): string {
+  const what = kind === 'os' ? 'OS sandbox' : 'container';
+  return detail.startsWith(what) ? detail : `${what} ${detail}`.trim();
+}
 
-/** The state of the session's hands. */
-export function sandboxWords(session: SessionState): Words {
+/** The state of the session's hands. @param name what a sandbox is called */
+export function sandboxWords(session: SessionState, name: (sandbox: SandboxState) => string): Words {
   const environment = session.environment.name;
   const sandbox = session.sandbox ? session.sandboxes.get(session.sandbox) : [...session.sandboxes.values()].at(-1);
   if (!sandbox) {
@@ -104,7 +106,7 @@ export function sandboxWords(session: SessionState): Words {
       return { text: `${environment}: provisioning…`, icon: 'loading', tone: 'busy' };
     case 'ready':
       return {
-        text: `${environment}: ${sandboxName(sandbox)}`,
+        text: `${environment}: ${name(sandbox)}`,
         icon: 'vm-active',
         tone: 'ok',
         ...(took ? { more: took } : {}),

@@ -47,13 +47,11 @@ function search(input: Input): string {
   return field(input, 'pattern') + (path ? `  in ${path}` : '');
 }
 
-/** The name a `create_agent` call gives its child, as far as the input says. */
-export const childName = (input: Input): string =>
-  field(input, 'agent') || field(input, 'agent_name') || field(input, 'name') || 'a subagent';
-
-/** The task a `create_agent` call hands over. */
-export const childTask = (input: Input): string =>
-  field(input, 'task') || field(input, 'message') || field(input, 'prompt');
+/** What a `create_agent` call is called, and which agent it starts if that is not another of the asking one. */
+function childName(input: Input): string {
+  const agent = field(input, 'agent');
+  return `${field(input, 'title') || 'a subagent'}${agent ? ` (${agent})` : ''}`;
+}
 
 /** What a call would do, one line. */
 export const summary = (name: string, input: Input): string => visible(rawSummary(name, input));
@@ -72,7 +70,7 @@ function rawSummary(name: string, input: Input): string {
     case 'grep':
       return search(input);
     case 'create_agent':
-      return `${childName(input)}: ${firstLine(childTask(input))}`;
+      return `${childName(input)}: ${firstLine(field(input, 'task'))}`;
     default:
       return Object.keys(input).length === 0 ? '' : firstLine(JSON.stringify(input));
   }
@@ -91,7 +89,7 @@ export function asks(call: Pick<ToolCall, 'name' | 'input'>): string {
     case 'read':
       return `wants to read ${path}`;
     case 'create_agent':
-      return `wants to start a subagent: ${childName(call.input)}`;
+      return `wants to start a subagent: ${visible(childName(call.input))}`;
     default:
       return `wants to use ${call.name}`;
   }

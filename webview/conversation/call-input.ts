@@ -3,7 +3,7 @@ import { unsafeHTML } from 'lit/directives/unsafe-html.js';
 import type { ToolCall } from '../../src/session/state.ts';
 import { diffCounts, diffLines } from '../edit-diff.ts';
 import { renderMarkdown } from '../markdown.ts';
-import { childTask, field } from '../tool-look.ts';
+import { field } from '../tool-look.ts';
 import { visible } from '../visible.ts';
 import { diffView } from './text-view.ts';
 
@@ -46,13 +46,13 @@ export function callInput(call: Pick<ToolCall, 'name' | 'input'>): TemplateResul
     case 'write':
       return writeInput(call.input);
     case 'create_agent':
-      return html`<div class="markdown task">${unsafeHTML(renderMarkdown(childTask(call.input)))}</div>${otherInput(call.input)}`;
+      return html`<div class="markdown task">${unsafeHTML(renderMarkdown(field(call.input, 'task')))}</div>${otherInput(call.input)}`;
     default:
       return code(JSON.stringify(call.input, null, 2), 'Input');
   }
 }
 
-const TASK_FIELDS = new Set(['agent', 'agent_name', 'name', 'task', 'message', 'prompt']);
+const TASK_FIELDS = new Set(['agent', 'title', 'task']);
 
 /** Fields of a `create_agent` call that are neither its child's name nor its task. */
 function otherInput(input: ToolCall['input']): TemplateResult | typeof nothing {

@@ -1,5 +1,5 @@
 /** Fields that say most of what a call will do, in order of preference. */
-const TELLING = ['command', 'file_path', 'pattern', 'task', 'agent'];
+const TELLING = ['command', 'file_path', 'pattern', 'title', 'task'];
 /** Fields whose text is worth watching while it is written. */
 const WATCHED = ['command', 'content', 'new_string', 'task'];
 

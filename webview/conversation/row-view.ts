@@ -28,7 +28,11 @@ function inputRow(store: Store, session: SessionState, input: ThreadInput, queue
     : nothing;
   return html`<div class="input ${input.from} ${queued ? 'queued' : ''}">
     <div class="input-line"><b>${sender}</b>${mark}<span class="at">${clock(input.at)}</span>${iconButton('inspect', 'Inspect this message', () => store.select(input.id), 'on-hover')}</div>
-    <div class="said">${plainText(input.content)}</div>${attachments(input.content)}
+    ${
+      input.fromThread
+        ? html`<div class="markdown">${unsafeHTML(renderMarkdown(plainText(input.content)))}</div>`
+        : html`<div class="said">${plainText(input.content)}</div>`
+    }${attachments(input.content)}
   </div>`;
 }
 

@@ -7,7 +7,6 @@ import { callPhase } from '../../src/session/fold.ts';
 import type { ModelRequest, Notice, SessionState, ThreadInput, ToolCall } from '../../src/session/state.ts';
 import { ranMs } from '../conversation/call-card.ts';
 import { bytes, clock, count, duration, moment, ms, usdExact } from '../format.ts';
-import { sandboxName } from '../status.ts';
 import type { Store } from '../store.ts';
 import { inSandbox, standing, summary, type Tone, toolIcon } from '../tool-look.ts';
 
@@ -85,10 +84,8 @@ function placeWords(store: Store, session: SessionState, call: ToolCall): string
   const id = call.execution.sandbox;
   const sandbox = id ? session.sandboxes.get(id) : undefined;
   if (sandbox) {
-    // What the state says of a sandbox that is gone is why it is gone; its name is in the record of its making.
-    const name = store.index.sandboxes.findLast((span) => span.sandbox === id)?.text ?? sandbox.detail;
     const gone = sandbox.state === 'ready' ? '' : `, ${sandbox.state} since`;
-    return sandboxName({ kind: sandbox.kind, detail: name }) + gone;
+    return store.index.nameOf(sandbox) + gone;
   }
   return inSandbox(call.name) ? (id ?? 'a sandbox that is not known') : 'outside the sandbox, by Drover itself';
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EventId } from '../../../src/protocol/ids.ts';
+import type { LogRecord } from '../../../src/protocol/record.ts';
 import { fold } from '../../../src/session/fold.ts';
 import { joinLines, parseAnsi, stripAnsi, styleClasses } from '../../../webview/ansi.ts';
 import { partialInput } from '../../../webview/conversation/partial-input.ts';
@@ -8,7 +9,7 @@ import { diffCounts, diffLines } from '../../../webview/edit-diff.ts';
 import { bytes, duration, tokens, usd } from '../../../webview/format.ts';
 import { Previews } from '../../../webview/previews.ts';
 import { RecordIndex } from '../../../webview/records.ts';
-import { sandboxWords, sessionWords } from '../../../webview/status.ts';
+import { sandboxName, sandboxWords, sessionWords } from '../../../webview/status.ts';
 import { shapes } from '../../../webview/timeline/drawing.ts';
 import { lanes } from '../../../webview/timeline/model.ts';
 import { moved, showing, zoomed } from '../../../webview/timeline/scale.ts';
@@ -167,9 +168,16 @@ describe('words for a state', () => {
   });
 
   it('say where commands run', () => {
-    expect(sandboxWords(fold(untouched().records)).text).toBe('devcontainer: no sandbox needed yet');
-    expect(sandboxWords(fold(editPending().records)).text).toBe('devcontainer: sandbox lost');
-    expect(sandboxWords(fold(twoThreads().records)).text).toBe('devcontainer: container 3f2a9c41d7e0');
+    const wordsOf = ({ records }: { records: LogRecord[] }) => {
+      const index = new RecordIndex();
+      for (const record of records) index.add(record);
+      return sandboxWords(fold(records), (sandbox) => index.nameOf(sandbox)).text;
+    };
+    expect(wordsOf(untouched())).toBe('devcontainer: no sandbox needed yet');
+    expect(wordsOf(editPending())).toBe('devcontainer: sandbox lost');
+    expect(wordsOf(twoThreads())).toBe('devcontainer: container 3f2a9c41d7e0');
+    expect(sandboxName({ kind: 'container', detail: 'container 12 of debian' })).toBe('container 12 of debian');
+    expect(sandboxName({ kind: 'os', detail: 'bubblewrap' })).toBe('OS sandbox bubblewrap');
   });
 });
 

@@ -335,6 +335,18 @@ const hcLight: Variables = {
   'terminal-background': '#ffffff',
 };
 
+/** What VS Code's own style sheet says about plain elements in every webview, as far as it can be seen. */
+const DEFAULTS = `@layer vscode-default {
+  html { scrollbar-color: var(--vscode-scrollbarSlider-background) var(--vscode-editor-background); }
+  body { background-color: transparent; color: var(--vscode-editor-foreground); font-family: var(--vscode-font-family); font-size: var(--vscode-font-size); margin: 0; padding: 0 20px; }
+  a, a code { color: var(--vscode-textLink-foreground); }
+  textarea:focus { outline: 1px solid -webkit-focus-ring-color; outline-offset: -1px; }
+  code { color: var(--vscode-textPreformat-foreground); background-color: var(--vscode-textPreformat-background); padding: 1px 3px; border-radius: 4px; }
+  pre code { padding: 0; }
+  blockquote { background: var(--vscode-textBlockQuote-background); border-color: var(--vscode-textBlockQuote-border); }
+  kbd { background-color: #8888; border: 1px solid #888; border-radius: 3px; box-shadow: inset 0 -1px 0 var(--vscode-widget-shadow); vertical-align: middle; padding: 1px 3px; }
+}`;
+
 const KINDS: Record<ThemeKind, { variables: Variables; bodyClass: string }> = {
   dark: { variables: dark, bodyClass: 'vscode-dark' },
   light: { variables: light, bodyClass: 'vscode-light' },
@@ -348,11 +360,9 @@ export const themeKinds: readonly ThemeKind[] = ['dark', 'light', 'hc-dark', 'hc
 export function theme(kind: ThemeKind): { bodyClass: string; attribute: string; css: string } {
   const { variables, bodyClass } = KINDS[kind];
   const lines = Object.entries({ ...fonts, ...variables }).map(([name, value]) => `--vscode-${name}: ${value};`);
-  const scrollbars =
-    '::-webkit-scrollbar{width:10px;height:10px} ::-webkit-scrollbar-thumb{background-color:var(--vscode-scrollbarSlider-background)}';
   return {
     bodyClass,
     attribute: bodyClass.split(' ')[0] ?? '',
-    css: `:root{${lines.join('')}} ${scrollbars}`,
+    css: `:root{${lines.join('')}} ${DEFAULTS}`,
   };
 }
