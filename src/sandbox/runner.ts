@@ -86,7 +86,8 @@ run)
     head -c "$bytes" >"$in"
     [ $(($(wc -c <"$in"))) -eq "$bytes" ] || { rm -rf "$d"; exit 125; }
   fi
-  follow "$limit_s" </dev/null & f=$!
+  # Until the follower listens for the signal it must not die of it; what it then misses it sees in \`rc\`.
+  trap '' USR1; follow "$limit_s" </dev/null & f=$!; trap - USR1
   # The shell's own "Terminated" is no output of the command.
   exec 2>/dev/null 5>>"$d/out" 6>>"$d/err"
   now; from=$up code=126

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EnvironmentConfig } from '../../src/protocol/environment.ts';
 import { ExecutionId, SessionId } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { environmentOf } from './rig.ts';
@@ -12,7 +13,7 @@ const Input = z.object({
   execution: ExecutionId,
   workspace: z.string(),
   cache: z.string(),
-  image: z.string(),
+  environment: EnvironmentConfig,
   command: z.string(),
 });
 const input = Input.parse(JSON.parse(process.argv[2] ?? ''));
@@ -20,7 +21,7 @@ const input = Input.parse(JSON.parse(process.argv[2] ?? ''));
 const provider = createSandboxProvider({ nodePath: process.execPath, devcontainerCli: '', cacheFolder: input.cache });
 const sandbox = await provider.acquire({
   session: input.session,
-  environment: environmentOf({ type: 'image', image: input.image }),
+  environment: environmentOf(input.environment),
   workspaceFolder: input.workspace,
   record: async () => {},
 });

@@ -2,11 +2,13 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { describeWith, osSandboxAvailable } from '../support/engine.ts';
+import { crashUnder } from './crash.ts';
 import { makeRig, type Rig, sh, textOf, types } from './rig.ts';
 import { toolSuite } from './tool-suite.ts';
 
@@ -84,6 +86,31 @@ describeWith(available, 'the operating system’s own sandbox', () => {
     if (found.found !== 'running') throw new Error(`found it ${found.found}`);
     expect(textOf((await found.wait(new AbortController().signal)).stdout)).toBe('one\ntwo\n');
     await first;
+  });
+
+  it('lets a command go on when this process is killed, and gives a new one the true result', async () => {
+    const command = 'echo begun; sleep 2; echo ended; exit 9';
+    const { owner, id, executionId } = await crashUnder(rig, { type: 'os' }, command);
+    const again = await createSandboxProvider(rig.options).attach(owner, id);
+    const found = await again?.lookup(executionId);
+    if (found?.found !== 'running') throw new Error(`found it ${found?.found}`);
+    const result = await found.wait(new AbortController().signal);
+    expect(result).toMatchObject({ ended: 'exited', exitCode: 9 });
+    expect(textOf(result.stdout)).toBe('begun\nended\n');
+    expect(await again?.lookup(executionId)).toMatchObject({ found: 'finished', result: { exitCode: 9 } });
+  });
+
+  it('ends what a crash left running when the session is reaped', async () => {
+    const command = 'echo begun; sleep 3; echo alive >still-alive.txt';
+    const relays = process.platform === 'linux' ? [`${process.pid}.json`] : [];
+    const { owner, id } = await crashUnder(rig, { type: 'os' }, command);
+    const kept = new Set([rig.owner({ type: 'os' }).session]);
+    expect(await createSandboxProvider(rig.options).reap(rig.workspace, kept)).toBeGreaterThan(0);
+    await sleep(3500);
+    expect(await readdir(rig.workspace)).not.toContain('still-alive.txt');
+    // Of the crashed process's relay nothing is left; this process's own stays.
+    expect(await readdir(join(rig.cache, 'os-bridges'))).toEqual(relays);
+    expect(await createSandboxProvider(rig.options).attach(owner, id)).toBeNull();
   });
 
   it('reaps the folders of sessions that are not kept', async () => {

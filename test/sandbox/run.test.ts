@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ensureTinyImage } from '../../scripts/image.mjs';
-import { mint, SandboxId } from '../../src/protocol/ids.ts';
+import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { type Sandbox, SandboxLost } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { crashUnder } from './crash.ts';
 import { makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
 
 const engine = await engineAvailable();
@@ -168,33 +166,19 @@ describeWith(engine, 'a command in a container', () => {
   });
 
   it('goes on when this process is killed, and a new one gets the true result', { timeout: 60_000 }, async () => {
-    const input = {
-      session: mint.session(),
-      execution: mint.execution(),
-      workspace: rig.workspace,
-      cache: rig.cache,
-      image: TINY,
-      command: 'echo begun; sleep 3; echo done >proof.txt; echo ended; exit 9',
-    };
-    const child = spawn(
-      process.execPath,
-      [fileURLToPath(new URL('./crash-child.ts', import.meta.url)), JSON.stringify(input)],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
+    const { owner, id, executionId } = await crashUnder(
+      rig,
+      image,
+      'echo begun; sleep 3; echo done >proof.txt; echo ended; exit 9',
     );
-    const [first] = await once(child.stdout.setEncoding('utf8'), 'data');
-    expect(first).toContain('begun');
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-
-    const owner = { ...rig.owner(image), session: input.session };
     const provider = createSandboxProvider(rig.options);
-    const again = await provider.attach(owner, SandboxId.parse(String(first).split(' ')[0]));
-    const found = await again?.lookup(input.execution);
+    const again = await provider.attach(owner, id);
+    const found = await again?.lookup(executionId);
     if (found?.found !== 'running') throw new Error(`found it ${found?.found}`);
     const result = await found.wait(new AbortController().signal);
     expect(result).toMatchObject({ ended: 'exited', exitCode: 9 });
     expect(textOf(result.stdout)).toBe('begun\nended\n');
-    const later = await again?.lookup(input.execution);
+    const later = await again?.lookup(executionId);
     expect(later).toMatchObject({ found: 'finished', result: { exitCode: 9 } });
     expect(textOf((await sh(sandbox, 'cat proof.txt')).stdout)).toBe('done\n');
     await provider.remove(owner, 'done');

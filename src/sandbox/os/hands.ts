@@ -7,8 +7,10 @@ import { mint, SandboxId, SessionId } from '../../protocol/ids.ts';
 import type { Hands, LivingSandbox } from '../hands.ts';
 import type { ProviderOptions } from '../provider.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
+import { reapBridges } from './bridges.ts';
+import { Leftovers } from './leftovers.ts';
 import { OsSandbox } from './os-sandbox.ts';
-import { endOsRuntime, osRuntime } from './runtime.ts';
+import { endOsRuntime, osRuntime, type RuntimeOptions } from './runtime.ts';
 
 /** Kept beside a sandbox's folder, out of its reach: what labels are to a container. */
 const Note = z.object({ session: SessionId, sandbox: SandboxId, workspace: z.string() });
@@ -19,11 +21,13 @@ const PROBE_MS = 20_000;
 export class OsHands implements Hands {
   readonly #options: ProviderOptions;
   readonly #root: string;
+  readonly #runtime: RuntimeOptions;
   readonly #open = new Map<SandboxId, OsSandbox>();
 
   constructor(options: ProviderOptions) {
     this.#options = options;
     this.#root = join(options.cacheFolder, 'os');
+    this.#runtime = { bridges: join(options.cacheFolder, 'os-bridges'), seccompHelper: options.seccompHelper };
   }
 
   recipe(): string {
@@ -31,7 +35,7 @@ export class OsHands implements Hands {
   }
 
   async make(owner: SandboxOwner, id: SandboxId): Promise<{ sandbox: LivingSandbox; detail: string }> {
-    await osRuntime(this.#options.seccompHelper);
+    await osRuntime(this.#runtime);
     const folder = join(this.#root, id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const note: Note = { session: owner.session, sandbox: id, workspace: owner.workspaceFolder };
@@ -66,18 +70,19 @@ export class OsHands implements Hands {
   }
 
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
+    reapBridges(this.#runtime.bridges);
     const removed = await this.#removeNoted((note) => note.workspace === workspaceFolder && !keep.has(note.session));
     return removed.length;
   }
 
   async diagnose(_environment: Environment): Promise<string> {
-    await osRuntime(this.#options.seccompHelper);
+    await osRuntime(this.#runtime);
     return `The sandbox of the operating system (${process.platform === 'darwin' ? 'Seatbelt' : 'bubblewrap'}), without network.`;
   }
 
   async dispose(): Promise<void> {
     for (const sandbox of this.#open.values()) sandbox.stopAll();
-    await endOsRuntime();
+    await endOsRuntime(this.#runtime);
   }
 
   async #openSandbox(note: Note): Promise<OsSandbox> {
@@ -88,7 +93,8 @@ export class OsHands implements Hands {
       // Rules of the operating system are about real paths.
       workspace: await realpath(note.workspace),
       folder: join(await realpath(this.#root), note.sandbox),
-      seccompHelper: this.#options.seccompHelper,
+      notes: join(this.#root, `${note.sandbox}.run`),
+      runtime: this.#runtime,
       env: this.#options.env ?? process.env,
     });
     this.#open.set(note.sandbox, sandbox);
@@ -122,6 +128,7 @@ export class OsHands implements Hands {
   async #remove(id: SandboxId): Promise<void> {
     this.#open.get(id)?.stopAll();
     this.#open.delete(id);
+    new Leftovers(join(this.#root, `${id}.run`)).endAll();
     await rm(join(this.#root, id), { recursive: true, force: true });
     await rm(join(this.#root, `${id}.json`), { force: true });
   }

@@ -2,28 +2,33 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import { Collector } from '../collect.ts';
 import type { LivingSandbox } from '../hands.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
 import { lookArgv, type RunnerCall, runArgv } from '../runner.ts';
 import { type Found, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
-import { configFor, type OsLimits, osRuntime } from './runtime.ts';
+import { Leftovers } from './leftovers.ts';
+import { configFor, type OsLimits, osRuntime, type RuntimeOptions } from './runtime.ts';
 
 const DEFAULT_MAX_BYTES = 256 * 1024;
 /** The runner inside enforces the timeout; so long after it, we do. */
 const GRACE_MS = 10_000;
+const LOOK_EVERY_MS = 200;
 
 export interface OsSandboxOptions extends OsLimits {
   id: SandboxId;
-  seccompHelper: string | undefined;
+  /** Where running commands are noted, out of the sandbox's reach. */
+  notes: string;
+  runtime: RuntimeOptions;
   /** Where PATH and the like come from; secrets in it are not passed on. */
   env: NodeJS.ProcessEnv;
 }
 
 /**
  * A sandbox of the operating system's own making: every call is a process tree with its own view of files, processes
- * and network. It can't outlive this process, but what has ended stays on disk under its execution id.
+ * and network. Like a container's, a command goes on if this process dies, and its end is found under its execution id.
  */
 export class OsSandbox implements LivingSandbox {
   readonly kind = 'os';
@@ -32,11 +37,13 @@ export class OsSandbox implements LivingSandbox {
   readonly lost = false;
   readonly #options: OsSandboxOptions;
   readonly #running = new Map<ExecutionId, Execution>();
+  readonly #leftovers: Leftovers;
 
   constructor(options: OsSandboxOptions) {
     this.id = options.id;
     this.workspace = options.workspace;
     this.#options = options;
+    this.#leftovers = new Leftovers(options.notes);
     for (const folder of ['exec', 'tmp']) mkdirSync(join(options.folder, folder), { recursive: true, mode: 0o700 });
   }
 
@@ -56,10 +63,12 @@ export class OsSandbox implements LivingSandbox {
     const late = setTimeout(() => execution.stop('timed_out'), request.timeoutMs + GRACE_MS);
     try {
       const argv = runArgv(call, request, request.cwd ?? this.workspace);
-      await this.#talk(argv, execution, { ...request.env }, request.stdin);
+      await this.#talk(argv, execution, { ...request.env }, request.stdin, request.executionId);
       const { last } = execution.collector;
       if (typeof last === 'object') return execution.collector.result(last);
       if (execution.stopReason) return execution.stopped(execution.stopReason, performance.now() - from);
+      const kept = await this.#look(request.executionId);
+      if (kept) return kept;
       throw new SandboxLost(
         `The operating system's sandbox ended without a result (${execution.collector.text.trim().slice(-300) || 'no output'}); the command may have run in part.`,
       );
@@ -72,13 +81,30 @@ export class OsSandbox implements LivingSandbox {
   async lookup(executionId: ExecutionId): Promise<Found> {
     const running = this.#running.get(executionId);
     if (running) return { found: 'running', wait: (signal, onOutput) => running.wait(signal, onOutput) };
-    // A command of a process that died is dead too: what is not finished on disk is absent.
+    if (this.#leftovers.alive(executionId))
+      return { found: 'running', wait: (signal) => this.#outlast(executionId, signal) };
+    const result = await this.#look(executionId);
+    return result ? { found: 'finished', result } : { found: 'absent' };
+  }
+
+  /** The result of a command that has ended, or undefined if there is none. */
+  async #look(executionId: ExecutionId): Promise<RunResult | undefined> {
     const execution = new Execution(new Collector(this.#call(executionId, undefined)), undefined);
     await this.#talk(lookArgv(execution.collector.call), execution, {}, undefined);
     const { last } = execution.collector;
-    return typeof last === 'object'
-      ? { found: 'finished', result: execution.collector.result(last) }
-      : { found: 'absent' };
+    return typeof last === 'object' ? execution.collector.result(last) : undefined;
+  }
+
+  /** Waits for a command that a former process started: it is nobody's child any more, so it is looked at. */
+  async #outlast(executionId: ExecutionId, signal: AbortSignal): Promise<RunResult> {
+    while (this.#leftovers.alive(executionId)) {
+      if (signal.aborted) this.#leftovers.end(executionId);
+      await sleep(LOOK_EVERY_MS);
+    }
+    this.#leftovers.forget(executionId);
+    const result = await this.#look(executionId);
+    if (result) return result;
+    return new Execution(new Collector(this.#call(executionId, undefined)), undefined).stopped('cancelled', 0);
   }
 
   /** Ends everything that runs in it. */
@@ -96,12 +122,13 @@ export class OsSandbox implements LivingSandbox {
     execution: Execution,
     env: Record<string, string>,
     stdin: Uint8Array | undefined,
+    noted?: ExecutionId,
   ): Promise<void> {
-    const manager = await osRuntime(this.#options.seccompHelper);
+    const manager = await osRuntime(this.#options.runtime);
     const tmp = join(this.#options.folder, 'tmp');
     // The runtime sets TMPDIR to a place of its own, so ours is set by the command itself.
     const command = ['env', `TMPDIR=${tmp}`, ...argv].map(quoted).join(' ');
-    const config = configFor(this.#options, this.#options.seccompHelper);
+    const config = configFor(this.#options, this.#options.runtime);
     const wrapped = await manager.wrapWithSandboxArgv(command, '/bin/sh', config);
     const [program, ...rest] = wrapped.argv;
     if (!program) throw new SandboxLost("The operating system's sandbox gave no command to start.");
@@ -112,6 +139,7 @@ export class OsSandbox implements LivingSandbox {
       detached: true,
     });
     execution.child = child;
+    if (noted && child.pid !== undefined) this.#leftovers.note(noted, child.pid);
     if (execution.stopReason) execution.stop(execution.stopReason);
     child.stdin.on('error', () => {});
     child.stdin.end(stdin ?? new Uint8Array());
@@ -123,6 +151,7 @@ export class OsSandbox implements LivingSandbox {
       );
       child.on('close', () => resolve());
     });
+    if (noted) this.#leftovers.forget(noted);
     manager.cleanupAfterCommand();
     execution.ended();
   }

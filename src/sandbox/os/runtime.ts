@@ -4,12 +4,20 @@ import { join } from 'node:path';
 import type { SandboxManager as Manager, SandboxRuntimeConfig } from '@anthropic-ai/sandbox-runtime';
 import { messageOf } from '../../protocol/errors.ts';
 import { SandboxUnavailable } from '../sandbox.ts';
+import { forgetBridge, noteBridge, reapBridges } from './bridges.ts';
 
 /** What one sandbox may touch. Absolute paths on this machine. */
 export interface OsLimits {
   workspace: string;
   /** Where executions and temporary files of this sandbox are kept. */
   folder: string;
+}
+
+export interface RuntimeOptions {
+  /** Where the runtime's relay is noted, so that it is ended if this process can't. */
+  bridges: string;
+  /** Path of `apply-seccomp`; undefined = where the runtime's own package keeps it. */
+  seccompHelper: string | undefined;
 }
 
 /** Places of secrets in a home folder. The rest of it stays readable: tools are installed there. */
@@ -26,9 +34,9 @@ let started: Promise<typeof Manager> | undefined;
  * The runtime, loaded and started at first need; there is one per process. It fails closed: nothing runs if the
  * operating system can't hold it. Throws `SandboxUnavailable`.
  */
-export function osRuntime(seccompHelper: string | undefined): Promise<typeof Manager> {
+export function osRuntime(options: RuntimeOptions): Promise<typeof Manager> {
   if (!started) {
-    const starting = start(seccompHelper);
+    const starting = start(options);
     started = starting;
     starting.catch(() => {
       started = undefined;
@@ -38,13 +46,15 @@ export function osRuntime(seccompHelper: string | undefined): Promise<typeof Man
 }
 
 /** Ends the runtime, if one was started. */
-export async function endOsRuntime(): Promise<void> {
+export async function endOsRuntime(options: RuntimeOptions): Promise<void> {
   const running = started;
   started = undefined;
-  await running?.then((manager) => manager.reset()).catch(() => {});
+  if (!running) return;
+  await running.then((manager) => manager.reset()).catch(() => {});
+  forgetBridge(options.bridges);
 }
 
-async function start(seccompHelper: string | undefined): Promise<typeof Manager> {
+async function start(options: RuntimeOptions): Promise<typeof Manager> {
   const { SandboxManager } = await import('@anthropic-ai/sandbox-runtime');
   if (!SandboxManager.isSupportedPlatform())
     throw unavailable(
@@ -58,10 +68,12 @@ async function start(seccompHelper: string | undefined): Promise<typeof Manager>
       'install bubblewrap, socat and ripgrep, or start Docker and use another environment',
     );
   try {
-    await SandboxManager.initialize(configFor(undefined, seccompHelper));
+    await SandboxManager.initialize(configFor(undefined, options));
   } catch (error) {
     throw unavailable(messageOf(error), 'start Docker and use an environment of type "devcontainer" or "image"');
   }
+  reapBridges(options.bridges);
+  noteBridge(options.bridges, SandboxManager.getLinuxHttpSocketPath());
   return SandboxManager;
 }
 
@@ -69,7 +81,7 @@ const unavailable = (why: string, advice: string): SandboxUnavailable =>
   new SandboxUnavailable('container', `The operating system's sandbox can't start (${why}); ${advice}.`);
 
 /** Reading is open but for secrets, writing closed but for the workspace and the sandbox's own folder, network closed. */
-export function configFor(limits: OsLimits | undefined, seccompHelper: string | undefined): SandboxRuntimeConfig {
+export function configFor(limits: OsLimits | undefined, { seccompHelper }: RuntimeOptions): SandboxRuntimeConfig {
   const secrets = SECRETS.map((path) => join(homedir(), path)).filter((path) => existsSync(path));
   const inWorkspace = (path: string) => (limits ? [join(limits.workspace, path)] : []);
   return {
