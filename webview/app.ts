@@ -109,7 +109,7 @@ export class Panel extends View {
     if (link === 'live' && reading === null)
       return html`<p class="opening">There is no event of this session that could be read.</p>`;
     const words = reading ? `Reading the session: ${reading.toLocaleString()} events` : 'Opening the session…';
-    return html`<p class="opening"><vscode-progress-ring></vscode-progress-ring>${words}</p>`;
+    return html`<p class="opening">${icon('loading', 'codicon-modifier-spin')}${words}</p>`;
   }
 
   #header(session: SessionState): TemplateResult {

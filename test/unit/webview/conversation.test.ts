@@ -44,6 +44,29 @@ describe.skipIf(!hasBrowser)('the conversation', { timeout: 40_000 }, () => {
     await panel.page.getByText('That was the last module.').waitFor();
   });
 
+  it('comes back to the row that was being read', async () => {
+    const first = await desk.panel();
+    const fixture = long(900);
+    await first.open(fixture);
+    await first.page.mouse.move(700, 400);
+    await first.page.mouse.wheel(0, -4000);
+    await first.settle();
+    await first.page.waitForTimeout(400);
+    const place = (panel: PanelDesk) =>
+      panel.page.evaluate(() => {
+        const frame = document.querySelector('.scroller')?.getBoundingClientRect();
+        const row = [...document.querySelectorAll('.row')].find(
+          (one) => one.getBoundingClientRect().bottom > (frame?.top ?? 0) + 1,
+        );
+        return { key: row?.getAttribute('data-key'), y: Math.round((row?.getBoundingClientRect().top ?? 0) / 4) };
+      });
+    const before = await place(first);
+    const second = await desk.panel({ saved: await first.page.evaluate(() => window.saved) });
+    await second.open(fixture);
+    await second.settle();
+    expect(await place(second)).toEqual(before);
+  });
+
   it('shows text and tool input as they stream, and the record in their place', async () => {
     const panel = await desk.panel();
     const fixture = editPending();
