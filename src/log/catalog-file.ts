@@ -34,12 +34,14 @@ const Stored = z.looseObject({
   /** Former versions of agents, oldest first. */
   past_agents: z.array(z.unknown()).default([]),
   environments: z.array(z.unknown()),
+  rules: z.array(z.unknown()).default([]),
 });
 export type Stored = z.infer<typeof Stored>;
 
 export const stored = (entries: Pick<Stored, 'agents' | 'environments'>): Stored => ({
   version: CATALOG_VERSION,
   past_agents: [],
+  rules: [],
   ...entries,
 });
 

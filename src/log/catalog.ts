@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { Agent, AgentDefinition } from '../protocol/agent.ts';
 import { Environment } from '../protocol/environment.ts';
 import { mint } from '../protocol/ids.ts';
+import { Rule } from '../protocol/rule.ts';
 import { CatalogError, CatalogFile, fieldProblem, stored } from './catalog-file.ts';
 import type { LeaseOptions } from './lease.ts';
 import { DEFAULT_MODEL, seeds } from './seeds.ts';
@@ -19,6 +20,9 @@ const EnvironmentDefinition = Environment.omit({
 });
 export type EnvironmentDefinition = z.infer<typeof EnvironmentDefinition>;
 
+const RuleDefinition = Rule.omit({ id: true, type: true, created_at: true, archived_at: true });
+export type RuleDefinition = z.infer<typeof RuleDefinition>;
+
 /** What is left out stays; lists are replaced whole; in `metadata` a null takes a key away. */
 export type AgentChange = Partial<Omit<AgentDefinition, 'metadata'>> & {
   metadata?: Record<string, string | null>;
@@ -26,7 +30,7 @@ export type AgentChange = Partial<Omit<AgentDefinition, 'metadata'>> & {
   version?: number;
 };
 
-/** The agents and environments of one workspace folder, the same in all its windows. Each call sees what the disk has. */
+/** The agents, environments and rules of one workspace folder, the same in all its windows. Each call sees what the disk has. */
 export interface Catalog {
   /** All agents, each in its newest version, in the order they were made; archived ones too. */
   agents(): Agent[];
@@ -47,6 +51,12 @@ export interface Catalog {
   /** The type of its config can't be changed. */
   updateEnvironment(id: string, change: Partial<EnvironmentDefinition>): Promise<Environment>;
   archiveEnvironment(id: string): Promise<Environment>;
+  /** What a person always allows in this folder, oldest first; without those taken back. */
+  rules(): Rule[];
+  /** Refuses a rule for the whole of a shell: any command would pass. */
+  createRule(definition: RuleDefinition): Promise<Rule>;
+  /** Takes a rule back. Sessions that took it in when they were made keep it. */
+  archiveRule(id: string): Promise<Rule>;
 }
 
 export interface CatalogOptions extends LeaseOptions {
@@ -160,6 +170,30 @@ class FolderCatalog implements Catalog {
 
   async archiveEnvironment(id: string): Promise<Environment> {
     return this.#file.update(({ environments }) => this.#archive(Environment, environments, id));
+  }
+
+  rules(): Rule[] {
+    return this.#valid(Rule, this.#file.read().rules).filter((rule) => rule.archived_at === null);
+  }
+
+  async createRule(definition: RuleDefinition): Promise<Rule> {
+    check(RuleDefinition, definition, 'rule');
+    if (definition.tool === 'bash' && definition.input_sha256 === undefined) {
+      throw new CatalogError(
+        'A rule for every shell command would allow anything, so it was not saved; allow single commands.',
+      );
+    }
+    const rule: Rule = { ...definition, id: mint.rule(), type: 'rule', created_at: this.#now(), archived_at: null };
+    return this.#file.update(({ rules }) => {
+      const same = this.#valid(Rule, rules).find(
+        (one) => one.archived_at === null && one.tool === rule.tool && one.input_sha256 === rule.input_sha256,
+      );
+      return same ?? add(rules, rule);
+    });
+  }
+
+  async archiveRule(id: string): Promise<Rule> {
+    return this.#file.update(({ rules }) => this.#archive(Rule, rules, id));
   }
 
   /** The entries that fit; one that does not stays in the file, and is spoken of. */

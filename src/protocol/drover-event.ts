@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AgentDefinition } from './agent.ts';
 import { Environment } from './environment.ts';
 import { EventId, ExecutionId, SandboxId, SessionId, ThreadId, VaultId } from './ids.ts';
+import { Rule } from './rule.ts';
 
 /*
  * Our own events. They record what the public ones have no word for, and never leave through the public shape.
@@ -27,6 +28,8 @@ export const droverEvents = [
     roster: z.array(AgentSnapshot).optional(),
     environment: Environment,
     vault_ids: z.array(VaultId),
+    /** The folder's rules as they were: later changes do not reach a running session. */
+    rules: z.array(Rule).optional(),
     /** Name of the context strategy, see harness/strategies. */
     strategy: z.string(),
     /** Ceiling of the list cost of the whole session, US dollars. */

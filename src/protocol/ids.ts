@@ -39,5 +39,6 @@ export const mint = {
   agent: (): AgentId => AgentId.parse(`agent_${random()}`),
   environment: (): EnvironmentId => EnvironmentId.parse(`env_${random()}`),
   execution: (): ExecutionId => ExecutionId.parse(`exec_${random()}`),
+  rule: (): string => `rule_${random()}`,
   sandbox: (): SandboxId => SandboxId.parse(`sbx_${random()}`),
 };

@@ -63,7 +63,10 @@ function begin(record: LogRecord): SessionState {
     threads: new Map([[primary.id, primary]]),
     calls: new Map(),
     seqOf: new Map([[event.id, record.seq]]),
-    standing: [],
+    standing: (event.rules ?? []).map(({ tool, input_sha256 }) => ({
+      tool,
+      ...(input_sha256 ? { input_sha256 } : {}),
+    })),
     sandboxes: new Map(),
     sandbox: null,
     reserved: new Map(),

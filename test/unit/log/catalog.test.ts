@@ -174,6 +174,37 @@ describe('an environment', () => {
   });
 });
 
+describe('a rule', () => {
+  it('is kept once, listed until it is taken back, and bound to what a person saw', async () => {
+    const { catalog } = await newCatalog();
+    const definition = { tool: 'bash', input_sha256: 'a'.repeat(64), name: 'npm test' };
+    const rule = await catalog.createRule(definition);
+    expect((await catalog.createRule(definition)).id).toBe(rule.id);
+    await catalog.createRule({ tool: 'edit', name: 'every edit' });
+    expect(catalog.rules().map(({ tool, name }) => [tool, name])).toEqual([
+      ['bash', 'npm test'],
+      ['edit', 'every edit'],
+    ]);
+    await catalog.archiveRule(rule.id);
+    expect(catalog.rules().map(({ tool }) => tool)).toEqual(['edit']);
+  });
+
+  it('for every shell command is refused, and says why', async () => {
+    const { catalog } = await newCatalog();
+    await expect(catalog.createRule({ tool: 'bash', name: 'bash' })).rejects.toThrow(/would allow anything/);
+    expect(catalog.rules()).toEqual([]);
+  });
+
+  it('is read as none from a catalog that was written before there were any', async () => {
+    const { catalog, file } = await newCatalog();
+    await catalog.createRule({ tool: 'edit', name: 'every edit' });
+    const { rules: _rules, ...older } = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, JSON.stringify(older));
+    expect(catalog.rules()).toEqual([]);
+    expect(catalog.agents().length).toBe(3);
+  });
+});
+
 describe('a catalog file', () => {
   it('that is broken is used around, and set aside byte for byte at the next change', async () => {
     for (const broken of [
