@@ -40,7 +40,7 @@ export class LiveSession implements Disposable {
       this.#take(await this.project.store.read(this.id));
       this.holder = await this.project.store.holder(this.id);
     } catch (error) {
-      this.broken = `Its log can't be read: ${messageOf(error)}`;
+      this.broken = notShown(messageOf(error));
     }
     if (this.#disposed) return;
     const from = this.state ? this.state.head.seq + 1 : 0;
@@ -55,8 +55,7 @@ export class LiveSession implements Disposable {
     try {
       this.state = fold(reading.records);
     } catch (error) {
-      const why = reading.records.length === 0 ? 'no record in it is whole' : messageOf(error);
-      this.broken = `Its log can't be shown as a session: ${why} Nothing was changed or removed.`;
+      this.broken = notShown(reading.records.length === 0 ? 'no record in it is whole' : messageOf(error));
     }
   }
 
@@ -66,7 +65,7 @@ export class LiveSession implements Disposable {
       else if (records[0]?.seq === 0) this.state = fold(records);
       if (this.state) this.broken = null;
     } catch (error) {
-      this.broken = `Its log can't be shown as a session: ${messageOf(error)}`;
+      this.broken = notShown(messageOf(error));
     }
     this.#changed(this, records);
   }
@@ -125,6 +124,9 @@ export class LiveSession implements Disposable {
     this.#follow?.dispose();
   }
 }
+
+const notShown = (why: string): string =>
+  `Its log can't be shown as a session (${why.replace(/\.$/, '')}); nothing of it was changed or removed.`;
 
 function damageOf(reading: SessionReading): string | null {
   const parts: string[] = [];
