@@ -130,13 +130,18 @@ export class LeaseFile {
       throw error;
     }
     let taken = false;
+    // From here on others can read who it is: they must find it alive, those in this process too.
+    lease.hold();
     try {
       await file.writeFile(lease.content());
       // The claim of a fence long passed can still be made, once the row has been cleared: it counts for nothing.
       taken = this.look(fence).fence < fence && (await lease.renew());
     } finally {
       await file.close();
-      if (!taken) await rm(claim, { force: true });
+      if (!taken) {
+        lease.drop();
+        await rm(claim, { force: true });
+      }
     }
     if (!taken) return null;
     await this.#clearClaims(fence);
@@ -205,9 +210,18 @@ export class Lease {
     return this.#file.contentFor(this.fence, this.#token);
   }
 
+  /** It is somebody's, though it may not be taken yet. */
+  hold(): void {
+    held.add(this.#token);
+  }
+
+  /** It was not taken after all. */
+  drop(): void {
+    held.delete(this.#token);
+  }
+
   /** Three heartbeats in the time after which a holder counts as gone. The timer keeps no process alive. */
   start(): void {
-    held.add(this.#token);
     this.#timer = setInterval(() => void this.renew(), this.#file.leaseMs / 3);
     this.#timer.unref();
   }
