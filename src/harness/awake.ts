@@ -130,6 +130,11 @@ export class Awake {
     return records;
   }
 
+  /** Throws `LeaseLost` where the session is not ours any more: asked directly before an act outside the log. */
+  assertHeld(): void {
+    this.#writer.assertHeld();
+  }
+
   putBlob(bytes: Uint8Array, mediaType: string) {
     return this.#writer.putBlob(bytes, mediaType);
   }

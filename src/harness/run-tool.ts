@@ -39,6 +39,8 @@ export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): P
       { thread: call.thread },
     ),
   ]);
+  // Who has taken the session over meanwhile finds this call begun and not run, and lets the model do it anew.
+  awake.assertHeld();
   const outcome = signal.aborted
     ? cancelled
     : await toolbox.execute(call.name, call.input, context(awake, call, executionId, sandbox, signal));

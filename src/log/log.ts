@@ -65,6 +65,11 @@ export interface SessionWriter {
    * then nothing of the batch is in the log.
    */
   append(drafts: readonly Draft[], options?: { sync?: boolean }): Promise<LogRecord[]>;
+  /**
+   * Throws `LeaseLost` if another process has the session by now. Asked directly before an act outside the log that
+   * only the holder may do: a process may have been stopped for longer than its lease since its last append.
+   */
+  assertHeld(): void;
   /** Stores bytes beside the log, durable when it resolves; name it in a draft's `local.blobs` afterwards. */
   putBlob(bytes: Uint8Array, mediaType: string): Promise<BlobRef>;
   /** All records so far, read from disk (for `alwaysRefold` and wake). */

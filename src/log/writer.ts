@@ -134,6 +134,11 @@ export class Writer implements SessionWriter {
     return this.#lostOnce.on(listener);
   }
 
+  assertHeld(): void {
+    // One that was given back on purpose is not lost: what was begun before is still ours to do.
+    if (this.#state !== 'released') this.#assertHeld();
+  }
+
   /** As `onAppend`, with the place in the file. */
   onAppended(listener: (appended: Appended) => void): Disposable {
     return this.#appended.on(listener);
