@@ -9,6 +9,8 @@ export const commandIds = [
   'focusApproval',
   'approve',
   'deny',
+  'alwaysAllow',
+  'manageRules',
   'showDiff',
   'archiveSession',
   'unarchiveSession',

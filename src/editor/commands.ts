@@ -7,6 +7,7 @@ import type { LiveSession } from './live-session.ts';
 import { pickModel } from './pick-model.ts';
 import { needTrust, Refusal } from './refusal.ts';
 import { rehearse } from './rehearse.ts';
+import { alwaysAllow, manageRules } from './rules.ts';
 import { openSample } from './sample.ts';
 import { settings } from './settings.ts';
 import { askForSession, createSession } from './start-session.ts';
@@ -77,6 +78,19 @@ export const handlers: Record<CommandId, Handler> = {
   async deny(app, args) {
     const { session, call } = needCall(app, args);
     await deny(app, session, call, 'sidebar');
+  },
+
+  async alwaysAllow(app, args) {
+    const { session, call } = needCall(app, args);
+    const seen = session.state?.head.seq ?? -1;
+    if (await alwaysAllow(session, call)) {
+      await app.answer(session, { call, result: 'allow', standing: true, via: 'sidebar', seen });
+    }
+  },
+
+  async manageRules(app) {
+    const project = await app.projects.choose();
+    if (project) await manageRules(project);
   },
 
   async showDiff(app, args) {

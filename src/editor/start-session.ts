@@ -58,6 +58,7 @@ export async function createSession(project: Project, wanted: NewSession): Promi
       roster: wanted.roster,
       environment: wanted.environment,
       vault_ids: [],
+      rules: (await project.catalog()).rules(),
       strategy: settings(project.uri).contextStrategy,
     }),
     draft(

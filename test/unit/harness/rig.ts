@@ -12,6 +12,7 @@ import type { AgentSnapshot } from '../../../src/protocol/drover-event.ts';
 import type { EventId, SessionId } from '../../../src/protocol/ids.ts';
 import { mint } from '../../../src/protocol/ids.ts';
 import { type Draft, draft, type LogRecord } from '../../../src/protocol/record.ts';
+import type { Rule } from '../../../src/protocol/rule.ts';
 import { type Rehearsal, type RehearsalOptions, startRehearsal } from '../../../src/rehearsal/server.ts';
 import { fold, pendingApprovals } from '../../../src/session/fold.ts';
 import type { SessionState } from '../../../src/session/state.ts';
@@ -25,6 +26,7 @@ export interface RigOptions {
   deps?: Partial<HarnessDeps>;
   apiKey?: string | undefined;
   budgetUsd?: number;
+  rules?: Rule[];
 }
 
 const AGENT: AgentSnapshot = {
@@ -114,6 +116,7 @@ export class Rig {
         archived_at: null,
       },
       vault_ids: [],
+      ...(this.#options.rules ? { rules: this.#options.rules } : {}),
       strategy: 'elide',
       budget_usd: this.#options.budgetUsd ?? null,
     });
