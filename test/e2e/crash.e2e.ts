@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { Desk } from '../support/desk.ts';
 import { eventsOf } from '../support/events.ts';
@@ -7,7 +8,9 @@ import { eventually } from '../support/eventually.ts';
 import { allowUntil, hasEnded } from '../support/play.ts';
 import { extensionHosts, killExtensionHost } from '../support/processes.ts';
 
-const orphanSays = /extension host of this panel has stopped/;
+/** What a panel shows whose extension host has fallen silent. */
+const orphan = (desk: Desk): Locator =>
+  desk.panel.frame.locator('.banner', { hasText: 'The extension host of this panel has stopped' });
 
 describe('when the extension host dies', () => {
   it('in the middle of a running tool: the tool runs on, is not started again, and the session finishes', async () => {
@@ -44,7 +47,7 @@ describe('when the extension host dies', () => {
     await killExtensionHost(desk.server);
 
     const again = await eventually('the card in a live panel', 60_000, async () => {
-      if (await desk.panel.frame.getByText(orphanSays).isVisible()) return null;
+      if (await orphan(desk).isVisible()) return null;
       const call = await desk.panel
         .card(/schedule\.js/)
         .first()
@@ -66,12 +69,12 @@ describe('when the extension host dies', () => {
     const hosts = extensionHosts(desk.server);
     for (const pid of hosts) process.kill(pid, 'SIGSTOP');
     try {
-      await desk.panel.frame.getByText(orphanSays).waitFor({ timeout: 15_000 });
+      await orphan(desk).waitFor({ timeout: 15_000 });
       expect(await desk.panel.composer.isDisabled()).toBe(true);
     } finally {
       for (const pid of hosts) process.kill(pid, 'SIGCONT');
     }
-    await desk.panel.frame.getByText(orphanSays).waitFor({ state: 'hidden', timeout: 30_000 });
+    await orphan(desk).waitFor({ state: 'hidden', timeout: 30_000 });
     await allowUntil(desk, null, 120_000);
   });
 });
