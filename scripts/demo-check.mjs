@@ -62,6 +62,6 @@ async function screenshots() {
   ])) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.locator(`.monaco-workbench.vs${scheme === 'dark' ? '-dark' : ''}`).waitFor({ timeout: 10_000 });
-    await page.screenshot({ path: join(resultsFolder, name) });
+    await page.screenshot({ path: join(resultsFolder, name), animations: 'disabled' });
   }
 }
