@@ -1,5 +1,6 @@
 import type { Conversation } from '../conversation.ts';
 import { type Part, type Reply, replyOf, say } from '../reply.ts';
+import { crashCourse } from './crash-course.ts';
 import { fixTheSample } from './fix-the-sample.ts';
 import { lookAround } from './look-around.ts';
 import { review } from './review.ts';
@@ -20,6 +21,7 @@ export const scenarios: readonly Scenario[] = [
   binary,
   manyTurns,
   agents,
+  crashCourse,
   anyCall,
 ];
 

@@ -1,0 +1,90 @@
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SessionReading } from '../../src/log/log.ts';
+import { openStore } from '../../src/log/store.ts';
+import { removeLabelled } from '../support/engine.ts';
+import { mountMemory, unmount } from '../support/memory-disk.ts';
+import { HostProcess } from './host-process.ts';
+import type { Strike } from './plan.ts';
+
+export const IMAGE = 'drover-tiny:latest';
+/** The file the session's commands leave their lines in, and the lines. */
+const FILE = 'crash-course.txt';
+export const LINES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'];
+
+export interface CourseOptions {
+  /** Where the rehearsal answers. */
+  url: string;
+  leaseMs?: number;
+  retryBaseMs?: number;
+  /** KiB of a disk of its own for the sessions. */
+  diskKib?: number;
+  env?: NodeJS.ProcessEnv;
+}
+
+/** One session in a folder of its own, from its first host process to the last. */
+export class Course {
+  readonly workspace: string;
+  readonly hosts: HostProcess[] = [];
+  readonly #folder: string;
+  readonly #options: CourseOptions;
+
+  private constructor(folder: string, options: CourseOptions) {
+    this.#folder = folder;
+    this.workspace = join(folder, 'workspace');
+    this.#options = options;
+  }
+
+  /** `folder` is made, and removed with everything in it and on the engine. */
+  static async open(folder: string, options: CourseOptions): Promise<Course> {
+    const course = new Course(folder, options);
+    await mkdir(course.workspace, { recursive: true });
+    if (options.diskKib !== undefined) mountMemory(join(course.workspace, '.drover'), options.diskKib);
+    return course;
+  }
+
+  /** A host begins to work on the session. */
+  start(strike?: Strike): HostProcess {
+    const { url, leaseMs, retryBaseMs, env } = this.#options;
+    const plan = {
+      workspace: this.workspace,
+      cache: join(this.#folder, 'cache'),
+      url,
+      image: IMAGE,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(retryBaseMs === undefined ? {} : { retryBaseMs }),
+      ...(strike ? { strike } : {}),
+    };
+    const host = new HostProcess(plan, { ...process.env, ...env });
+    this.hosts.push(host);
+    return host;
+  }
+
+  /** What is on the disk: the log's bytes, and how the store reads it. Undefined if no session can be read. */
+  async read(): Promise<{ bytes: Buffer; reading: SessionReading } | undefined> {
+    const store = openStore({ root: join(this.workspace, '.drover') });
+    try {
+      for (const id of await store.list()) {
+        const reading = await store.read(id);
+        if (reading.records.length === 0) continue;
+        return { reading, bytes: await readFile(join(store.root, 'sessions', id, 'log.jsonl')) };
+      }
+      return undefined;
+    } finally {
+      await store.dispose();
+    }
+  }
+
+  /** What the commands have left, line by line. */
+  async effects(): Promise<string[]> {
+    const text = await readFile(join(this.workspace, FILE), 'utf8').catch(() => '');
+    return text.split('\n').filter(Boolean);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.hosts.map((host) => host.end()));
+    removeLabelled(`drover.workspace=${this.workspace}`);
+    if (this.#options.diskKib !== undefined) unmount(join(this.workspace, '.drover'));
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

@@ -1,0 +1,67 @@
+import { isKnown } from '../../src/protocol/event.ts';
+import { docker } from '../support/engine.ts';
+import { type Course, LINES } from './course.ts';
+import { chainProblems } from './promises/chain.ts';
+import { endProblems, prefixProblems } from './promises/fold.ts';
+import { recordProblems } from './promises/records.ts';
+
+export interface Verdict {
+  /** What was wrong, in words; nothing if it survived. */
+  problems: string[];
+  /** Lines left more than once. */
+  duplicated: number;
+  /** Records a host was told to be in the log that are not in it. */
+  lost: number;
+}
+
+export interface Allowed {
+  /** Records of a host that was fenced off, passed over. */
+  stale?: boolean;
+  /** Errors that the session told of and got over. */
+  errors?: boolean;
+}
+
+/** Looks at what a course has left: the log, the file, the containers. */
+export async function verdictOf(course: Course, allowed: Allowed = {}): Promise<Verdict> {
+  const effects = await course.effects();
+  const duplicated = effects.filter((line, index) => effects.indexOf(line) !== index).length;
+  const found = await course.read();
+  if (!found) return { problems: ['there is no session that can be read'], duplicated, lost: 0 };
+  const { reading, bytes } = found;
+  const { records, damage, tornBytes, newer } = reading;
+  const hashes = new Set(records.map((record) => record.hash));
+  const lost = course.hosts.flatMap((host) => host.acknowledged).filter((hash) => !hashes.has(hash)).length;
+  const chain = chainProblems(bytes);
+  const problems = [
+    ...damage.map(({ reason }) => `the log is damaged: ${reason}`),
+    ...(tornBytes > 0 ? [`${tornBytes} bytes are torn`] : []),
+    ...(newer ? ['the log is said to be of a newer version'] : []),
+    ...(chain.stale !== reading.stale ? [`${chain.stale} stale records, read as ${reading.stale}`] : []),
+    ...(chain.stale > 0 && !allowed.stale ? [`${chain.stale} records of a host that was fenced off`] : []),
+    ...chain.problems,
+    ...recordProblems(records),
+    ...prefixProblems(records),
+    ...endProblems(records),
+    ...effectProblems(effects),
+    ...containerProblems(course),
+  ];
+  for (const { event } of records) {
+    if (!allowed.errors && isKnown(event) && event.type === 'session.error') problems.push(event.error.message);
+  }
+  if (lost > 0) problems.push(`${lost} records are lost`);
+  return { problems, duplicated, lost };
+}
+
+function effectProblems(effects: readonly string[]): string[] {
+  return LINES.flatMap((line) => {
+    const times = effects.filter((one) => one === line).length;
+    return times === 1 ? [] : [`“${line}” was left ${times} times`];
+  });
+}
+
+/** One sandbox lives; those that were lost, or half made, are gone. */
+function containerProblems(course: Course): string[] {
+  const filter = `label=drover.workspace=${course.workspace}`;
+  const states = docker('ps', '--all', '--filter', filter, '--format', '{{.State}}').split('\n');
+  return states.join() === 'running' ? [] : [`the containers left are: ${states.join() || 'none'}`];
+}
