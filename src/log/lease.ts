@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { LeaseHeld, type LeaseHolder } from './log.ts';
 import { codeOf } from './paths.ts';
+import type { Head } from './serialize.ts';
 
 /*
  * A lease is a file that says who may write, and a row of claims beside it that say who was first.
@@ -29,6 +30,9 @@ export interface Holder {
   host: string;
 }
 
+/** The last record that its holder knew to be on the disk: a log that ends before it was cut off. */
+const KeptHead = z.object({ seq: z.number().int(), hash: z.string() }).optional();
+
 const Holding = z.object({
   pid: z.number(),
   host: z.string(),
@@ -39,10 +43,11 @@ const Holding = z.object({
   token: z.string(),
   /** RFC 3339. */
   heartbeat: z.string(),
+  head: KeptHead,
 });
 type Holding = z.infer<typeof Holding>;
 /** Given back: the fence stays, so that the next one is higher. */
-const Released = z.object({ fence: z.number().int() });
+const Released = z.object({ fence: z.number().int(), head: KeptHead });
 const Content = z.union([Holding, Released]);
 
 /** What the folder says: the highest fence, and whose it is; null if it was given back or can't be read. */
@@ -113,14 +118,24 @@ export class LeaseFile {
     return standing;
   }
 
-  contentFor(fence: number, token: string): string {
+  /** The last record that was known to be on the disk when the file was written; null if it does not say. */
+  head(): Head | null {
+    try {
+      return Content.parse(JSON.parse(readIfThere(this.path) ?? '')).head ?? null;
+    } catch {
+      return null;
+    }
+  }
+
+  contentFor(fence: number, token: string, head: Head | null): string {
     const heartbeat = this.now().toISOString();
-    const content: Holding = { ...this.holder, fence, space: this.#space, token, heartbeat };
+    const content: Holding = { ...this.holder, fence, space: this.#space, token, heartbeat, ...(head ? { head } : {}) };
     return `${JSON.stringify(content)}\n`;
   }
 
   async #claim(fence: number): Promise<Lease | null> {
     const lease = new Lease(this, fence, randomUUID());
+    lease.head = this.head();
     const claim = claimPath(this.path, fence);
     let file: FileHandle;
     try {
@@ -190,6 +205,8 @@ export class LeaseFile {
 /** A lease that was taken. It keeps itself alive until it is given back or lost. */
 export class Lease {
   readonly fence: number;
+  /** The last record that is on the disk: what the files say of it when they are written next. */
+  head: Head | null = null;
   readonly #file: LeaseFile;
   readonly #token: string;
   /** What the lease file looked like when we last wrote it: as long as it does, nobody else has. */
@@ -207,7 +224,7 @@ export class Lease {
 
   /** What a file says of this lease now. */
   content(): string {
-    return this.#file.contentFor(this.fence, this.#token);
+    return this.#file.contentFor(this.fence, this.#token, this.head);
   }
 
   /** It is somebody's, though it may not be taken yet. */
@@ -256,7 +273,7 @@ export class Lease {
     if (this.#state !== 'held') return;
     this.#state = 'released';
     if (this.#isHighest()) {
-      const content: z.infer<typeof Released> = { fence: this.fence };
+      const content: z.infer<typeof Released> = { fence: this.fence, ...(this.head ? { head: this.head } : {}) };
       await replace(this.#file.path, `${JSON.stringify(content)}\n`, this.#token);
     }
     await rm(claimPath(this.#file.path, this.fence), { force: true });

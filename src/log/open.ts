@@ -10,7 +10,7 @@ import { cutTornTail, Reported } from './mend.ts';
 import { codeOf, LOG_FILE, syncFolder } from './paths.ts';
 import { scanFile } from './read.ts';
 import { Scanner } from './scan.ts';
-import { NO_HEAD } from './serialize.ts';
+import { type Head, NO_HEAD } from './serialize.ts';
 import { Writer } from './writer.ts';
 
 export interface Opening {
@@ -29,7 +29,8 @@ const MAX_ATTEMPTS = 5;
  */
 export async function openWriter(opening: Opening, why: string, force: boolean): Promise<Writer> {
   try {
-    const log = new OpenLog(join(opening.folder, LOG_FILE));
+    // What had been saved is asked before the log is read: a living holder only moves on from there.
+    const log = new OpenLog(join(opening.folder, LOG_FILE), opening.lease.head());
     await log.catchUp();
     log.assertWritable();
     const file = LogFile.open(log.path, { create: false });
@@ -94,10 +95,13 @@ class OpenLog {
   readonly path: string;
   readonly scanner = new Scanner();
   readonly reported = new Reported();
+  readonly #kept: Head | null;
+  #keptMet = false;
   #records = 0;
 
-  constructor(path: string) {
+  constructor(path: string, kept: Head | null) {
     this.path = path;
+    this.#kept = kept;
   }
 
   /** Reads what has been appended since the last call. */
@@ -110,6 +114,20 @@ class OpenLog {
     const records = this.scanner.take();
     this.#records += records.length;
     this.reported.add(records);
+    this.#keptMet ||= records.some(({ seq, hash }) => seq === this.#kept?.seq && hash === this.#kept.hash);
+  }
+
+  /** Records that had been saved and are not there any more: lines cut off at the end leave no trace in the log itself. */
+  cutEnd(): Damage[] {
+    const lost = (this.#kept?.seq ?? -1) - this.scanner.head.seq;
+    if (this.#keptMet || lost <= 0) return [];
+    const end = this.scanner.wholeEnd;
+    return [
+      {
+        range: [end, end],
+        reason: `the end was cut off: ${lost} saved ${lost === 1 ? 'record is' : 'records are'} gone`,
+      },
+    ];
   }
 
   assertWritable(): void {
@@ -151,8 +169,9 @@ async function mendTail(folder: string, file: LogFile, lease: Lease, log: OpenLo
     if (scanner.fence >= lease.fence)
       throw new AppendFailed('Another window took this session at the same moment; try again.');
     if (file.size() !== scanner.offset) continue;
-    if (scanner.offset === scanner.wholeEnd) return scanner.damage;
-    return [...scanner.damage, cutTornTail(folder, file, scanner.wholeEnd, scanner.offset)];
+    const damage = [...scanner.damage, ...log.cutEnd()];
+    if (scanner.offset === scanner.wholeEnd) return damage;
+    return [...damage, cutTornTail(folder, file, scanner.wholeEnd, scanner.offset)];
   }
   throw new AppendFailed(
     'The session could not be taken over: its former holder keeps writing; close its window first.',

@@ -5,7 +5,7 @@ import type { Damage } from './log.ts';
 import { type Head, MAX_RECORD_BYTES, NO_HEAD } from './serialize.ts';
 
 /** A line longer than this is not read into memory: no writer makes one, so it is damage. */
-const MAX_LINE_BYTES = 4 * MAX_RECORD_BYTES;
+export const MAX_LINE_BYTES = 4 * MAX_RECORD_BYTES;
 const NEWLINE = 0x0a;
 const CLOSING_BRACE = 0x7d;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);

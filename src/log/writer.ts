@@ -302,13 +302,18 @@ export class Writer implements SessionWriter {
   #sync(): void {
     if (this.#syncing) return;
     this.#syncing = true;
-    const upTo = this.#end;
+    const [upTo, head] = [this.#end, this.#head];
     this.#file.sync((error) => {
       this.#syncing = false;
       if (error) this.#takeBack(error);
-      else this.#durable = upTo;
+      else this.#keepDurable(upTo, head);
       this.#tell();
     });
+  }
+
+  #keepDurable(end: number, head: Head): void {
+    this.#durable = end;
+    this.#lease.head = head;
   }
 
   /** The disk refused: all that was not acknowledged is taken out again, so that the log is what callers believe it is. */
@@ -344,6 +349,16 @@ export class Writer implements SessionWriter {
     if (this.#state === 'lost') throw new LeaseLost();
   }
 
+  async #syncRest(): Promise<void> {
+    const [upTo, head] = [this.#end, this.#head];
+    await new Promise<void>((resolve) => {
+      this.#file.sync((error) => {
+        if (!error) this.#keepDurable(upTo, head);
+        resolve();
+      });
+    });
+  }
+
   #lose(): void {
     const wasOpen = this.#state === 'open';
     this.#state = 'lost';
@@ -361,7 +376,7 @@ export class Writer implements SessionWriter {
   /** What was appended without a sync gets one now; then the lease is let go. */
   async #close(): Promise<void> {
     await this.#settled();
-    if (this.#durable < this.#end) await new Promise<void>((resolve) => this.#file.sync(() => resolve()));
+    if (this.#durable < this.#end) await this.#syncRest();
     try {
       this.#file.close();
       await this.#lease.release();

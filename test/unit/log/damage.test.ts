@@ -69,8 +69,9 @@ describe('the end of a log', () => {
     expect(readFileSync(join(folder, kept[0] ?? ''))).toEqual(bytes.subarray(start));
     const { records, damage, tornBytes } = await writer.read();
     expect({ damage, tornBytes }).toEqual({ damage: [], tornBytes: 0 });
-    expect(records.slice(-2).map(({ event }) => event)).toMatchObject([
+    expect(records.slice(-3).map(({ event }) => event)).toMatchObject([
       { type: 'drover.woke', why: 'test' },
+      { type: 'drover.log_damaged', range: [start, start], reason: expect.stringContaining('1 saved record is gone') },
       { type: 'drover.log_damaged', range: [start, bytes.length], reason: expect.stringContaining(kept[0] ?? 'none') },
     ]);
   });

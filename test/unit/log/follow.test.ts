@@ -108,6 +108,8 @@ describe('a follower', () => {
       'drover.session_created',
       'agent.message',
       'drover.woke',
+      // That a saved record is gone, and that bytes of it were cut off.
+      'drover.log_damaged',
       'drover.log_damaged',
       'agent.message',
     ]);
