@@ -1,6 +1,7 @@
 import { activation } from './activation.ts';
 import type { Promised } from './figure.ts';
 import type { Bench, Given } from './given.ts';
+import { search } from './search.ts';
 import { noTools, onDemandVsCoupled } from './ttft.ts';
 
 /** Every benchmark by the name its figures begin with. */
@@ -8,6 +9,7 @@ const benches: Record<string, Bench> = {
   'ttft.no_tools': noTools,
   'ttft.on_demand_vs_coupled': onDemandVsCoupled,
   activation,
+  'log.search': search,
 };
 
 const given: Given = JSON.parse(process.argv[2] ?? '{}');
