@@ -1,5 +1,5 @@
 import { mkdir, open, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { SessionId } from '../protocol/ids.ts';
 import { SessionMissing } from './log.ts';
 
@@ -20,7 +20,11 @@ export function sessionFolder(root: string, id: SessionId): string {
 
 /** Makes `.drover`, which keeps itself out of version control. */
 export async function makeRoot(root: string): Promise<void> {
-  await mkdir(root, { recursive: true });
+  await mkdir(dirname(root), { recursive: true });
+  // On a read-only file system a recursive mkdir says ENOENT; a plain one says what is wrong.
+  await mkdir(root).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
   await writeFile(join(root, '.gitignore'), '*\n', { flag: 'wx' }).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
   });
