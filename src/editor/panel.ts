@@ -101,6 +101,11 @@ export class SessionPanel {
   }
 
   /** Lets go of the page without closing the tab. */
+  /** Closes the tab. */
+  close(): void {
+    this.#panel.dispose();
+  }
+
   dispose(): void {
     this.#owned.dispose();
   }

@@ -2,6 +2,7 @@ import type { Disposable } from '../protocol/disposable.ts';
 import { DroverError } from '../protocol/errors.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
+import type { Verification } from './verify.ts';
 
 /** The door of `log/`: where sessions are kept. One store per workspace folder, rooted at its `.drover`. */
 export interface SessionStore {
@@ -23,6 +24,13 @@ export interface SessionStore {
   follow(id: SessionId, from: Seq, listener: (records: LogRecord[]) => void): Disposable;
   /** Calls back when a session appears or goes away, in this process or another. */
   watch(listener: () => void): Disposable;
+  /** Checks all that the session has on the disk, byte by byte. Never writes. Throws `SessionMissing`. */
+  verify(id: SessionId): Promise<Verification>;
+  /**
+   * Takes the session away, blobs and all, for good. Never called but for a person who has asked for it. This process's
+   * own writer is released first. Throws `LeaseHeld` while another living process has it, `SessionMissing`, `DeleteFailed`.
+   */
+  delete(id: SessionId): Promise<void>;
   /** The whole of a blob. Throws `BlobDamaged` if its bytes do not match its name. */
   readBlob(id: SessionId, blob: BlobRef): Promise<Uint8Array>;
   dispose(): Promise<void>;
@@ -102,6 +110,12 @@ export class LeaseLost extends DroverError {
 export class AppendFailed extends DroverError {
   constructor(message: string, options?: { cause?: unknown }) {
     super('log', message, options);
+  }
+}
+
+export class DeleteFailed extends DroverError {
+  constructor(cause: string, options?: { cause?: unknown }) {
+    super('log', `The session could not be deleted (${cause}); what is left of it is still listed.`, options);
   }
 }
 

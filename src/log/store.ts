@@ -4,6 +4,7 @@ import { type Disposable, Disposables, disposable } from '../protocol/disposable
 import { SessionId } from '../protocol/ids.ts';
 import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
 import { readBlob } from './blobs.ts';
+import { deleteSession } from './delete.ts';
 import { appendFailure } from './failure.ts';
 import { Follower } from './follow.ts';
 import { type Holder, LeaseFile, type LeaseOptions } from './lease.ts';
@@ -19,6 +20,7 @@ import {
 import { createWriter, type Opening, openWriter, sessionExists } from './open.ts';
 import { codeOf, isFolderName, LEASE_FILE, LOG_FILE, makeRoot, sessionFolder, sessionsFolder } from './paths.ts';
 import { readLog } from './read.ts';
+import { type Verification, verifySession } from './verify.ts';
 import { Debounce, watchFolder } from './watch.ts';
 import type { Writer } from './writer.ts';
 
@@ -155,6 +157,22 @@ class Store implements SessionStore {
       look.dispose();
       this.#watchers.delete(look);
     });
+  }
+
+  async verify(id: SessionId): Promise<Verification> {
+    const folder = sessionFolder(this.root, id);
+    if (!(await isFolder(folder))) throw new SessionMissing(id);
+    return verifySession(folder);
+  }
+
+  async delete(id: SessionId): Promise<void> {
+    const opening = this.#opening(id);
+    if (!(await isFolder(opening.folder))) throw new SessionMissing(id);
+    const shared = writers.get(keyOf(opening));
+    await shared?.writer.then((writer) => writer.release()).catch(() => undefined);
+    await deleteSession(this.root, id, opening.lease);
+    this.#created.delete(id);
+    for (const look of this.#watchers) look.run();
   }
 
   readBlob(id: SessionId, blob: BlobRef): Promise<Uint8Array> {

@@ -1,5 +1,6 @@
 import type { LeaseHolder, SessionReading, SessionStore, SessionWriter } from '../../src/log/log.ts';
 import { openStore } from '../../src/log/store.ts';
+import type { Verification } from '../../src/log/verify.ts';
 import type { Disposable } from '../../src/protocol/disposable.ts';
 import type { SessionId } from '../../src/protocol/ids.ts';
 import type { BlobRef, Draft, LogRecord, Seq } from '../../src/protocol/record.ts';
@@ -66,6 +67,14 @@ export class WatchedStore implements SessionStore {
 
   watch(listener: () => void): Disposable {
     return this.#inner.watch(listener);
+  }
+
+  verify(id: SessionId): Promise<Verification> {
+    return this.#inner.verify(id);
+  }
+
+  delete(id: SessionId): Promise<void> {
+    return this.#inner.delete(id);
   }
 
   readBlob(id: SessionId, blob: BlobRef): Promise<Uint8Array> {
