@@ -1,7 +1,9 @@
+import { isUtf8 } from 'node:buffer';
 import { text } from '../protocol/content.ts';
 import { mint } from '../protocol/ids.ts';
 import type { RunResult, Sandbox } from '../sandbox/sandbox.ts';
 import { capText } from './cap.ts';
+import { binaryMedia, type Media, sizeWords } from './media.ts';
 import { BashInput, DEFAULT_TIMEOUT_MS, inputSchema } from './schemas.ts';
 import { terminalText } from './terminal-text.ts';
 import { oneLine, type Tool } from './tool.ts';
@@ -95,9 +97,8 @@ async function reset(sandbox: Sandbox, context: ToolContext): Promise<void> {
 
 /** Words for the model: what was printed, how it ended, what was left out. */
 export function bashOutcome(result: RunResult, timeoutMs: number): Outcome {
-  const decoder = new TextDecoder();
-  const stdout = terminalText(decoder.decode(result.stdout));
-  const errors = terminalText(decoder.decode(result.stderr));
+  const stdout = printed(result.stdout);
+  const errors = printed(result.stderr);
   // What shells say of the processes that were killed with them is no news.
   const stderr = result.ended === 'exited' ? errors : errors.replaceAll(/^(Terminated|Killed)\n/gm, '');
   const whole = [stdout, stderr].filter((part) => part.trim() !== '').join(stdout.endsWith('\n') ? '' : '\n');
@@ -114,10 +115,21 @@ export function bashOutcome(result: RunResult, timeoutMs: number): Outcome {
     exitCode: result.exitCode,
     durationMs: result.durationMs,
   };
-  if (capped.removed > 0)
+  const media = binaryOutput(result.stdout);
+  if (media) outcome.whole = { media_type: media.media_type, bytes: result.stdout };
+  else if (capped.removed > 0)
     outcome.whole = { media_type: 'text/plain; charset=utf-8', bytes: new TextEncoder().encode(whole) };
   return outcome;
 }
+
+/** A stream as the model reads it. Of binary data it learns only that it is: the bytes would fill its context with noise. */
+function printed(stream: Uint8Array): string {
+  if (!binaryOutput(stream)) return terminalText(new TextDecoder().decode(stream));
+  return `[${sizeWords(stream.byteLength)} of binary output, not shown. Give it to a program that understands it, or send it to a file.]\n`;
+}
+
+/** NULs alone are no proof: lists made with `-print0` have them too, and are text. */
+const binaryOutput = (stream: Uint8Array): Media | undefined => (isUtf8(stream) ? undefined : binaryMedia(stream));
 
 function kindOf(result: RunResult): Outcome['kind'] {
   if (result.ended !== 'exited') return result.ended;

@@ -127,4 +127,15 @@ describe('the outcome of a command', () => {
     const outcome = bashOutcome({ ...result, stdout: bytes('head tail'), cutBytes: 77 }, 1000);
     expect(plainText(outcome.content)).toContain('77 bytes in its middle are lost');
   });
+
+  it('names binary output as such, keeps it beside the log, and shows none of its bytes', () => {
+    const stdout = Uint8Array.from([0x7f, 0x45, 0x4c, 0x46, 0, 0xff, 0xfe, 0]);
+    const outcome = bashOutcome({ ...result, stdout }, 1000);
+    expect(plainText(outcome.content)).toMatch(/^\[8 bytes of binary output, not shown\..*\]\n\[Exit code 0\.\]$/);
+    expect(outcome.whole).toEqual({ media_type: 'application/x-elf', bytes: stdout });
+  });
+
+  it('shows a list whose items end in NUL', () => {
+    expect(plainText(bashOutcome({ ...result, stdout: bytes('a.ts\0b.ts\0') }, 1000).content)).toContain('a.ts');
+  });
 });
