@@ -20,7 +20,7 @@ import { PanelMemory } from './panel-memory.ts';
 import { Panels } from './panels.ts';
 import type { Project } from './project.ts';
 import { Projects } from './projects.ts';
-import { Refusal, showRefusal } from './refusal.ts';
+import { noFolder, Refusal, showRefusal } from './refusal.ts';
 import { Reporter } from './reporter.ts';
 import { SecretKey } from './secret-key.ts';
 import { Sessions } from './sessions.ts';
@@ -114,6 +114,21 @@ export class App {
     const panel = this.panels.open(session);
     if (session.pending[0]?.id === call) panel.focusApproval();
     else panel.reveal(call);
+  }
+
+  /** Opens the list that searches all sessions; loaded on need. */
+  async searchSessions(): Promise<void> {
+    const projects = this.projects.all();
+    if (projects.length === 0) throw noFolder();
+    const { SearchList } = await import('./search-sessions.ts');
+    const list = new SearchList({
+      projects,
+      sessions: this.sessions,
+      show: (session, event) => this.panels.open(session).reveal(event),
+      failed: (error) => this.#background(error),
+    });
+    this.#owned.add(list);
+    list.open();
   }
 
   /** Runs a command; what it throws is shown as a sentence, with the ways out. */

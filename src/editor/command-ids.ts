@@ -2,6 +2,7 @@
 export const commandIds = [
   'startSession',
   'openSession',
+  'searchSessions',
   'interrupt',
   'continueSession',
   'approveNext',

@@ -36,6 +36,10 @@ export const handlers: Record<CommandId, Handler> = {
     else app.panels.open(session);
   },
 
+  async searchSessions(app) {
+    await app.searchSessions();
+  },
+
   async interrupt(app, args) {
     const running = app.sessions.active().filter((session) => session.running);
     const session =
