@@ -30,7 +30,14 @@ export async function runHostTests({ server, node, browser, timeoutMs, only = []
   if (existsSync(join(root, 'sample'))) await cp(join(root, 'sample'), folder, { recursive: true });
   else await mkdir(folder);
 
-  const vscode = await startServer({ server, node, testDriver: true, env: { ANTHROPIC_API_KEY: undefined } });
+  // No key and no model service: no request ever leaves this machine.
+  const vscode = await startServer({
+    server,
+    node,
+    testDriver: true,
+    env: { ANTHROPIC_API_KEY: undefined },
+    settings: { 'drover.baseUrl': 'http://127.0.0.1:9' },
+  });
   const { chromium } = await import('playwright-core');
   const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox', '--disable-gpu'] });
   try {

@@ -32,7 +32,7 @@ export const quietSettings = {
  * @property {string} server the folder with `out/server-main.js`
  * @property {string} node Node ≥ 22
  * @property {string} [vsix] an extension to install before the start
- * @property {Record<string, unknown>} [settings] of the user, on top of `quietSettings`
+ * @property {Record<string, unknown>} [settings] of the user and of the machine, on top of `quietSettings`
  * @property {Record<string, string | undefined>} [env] on top of ours; undefined takes a variable away
  * @property {boolean} [testDriver] let the page run tests inside the extension host; no notifications are shown then
  * @property {boolean} [trustAll] default true: every folder is trusted
@@ -67,13 +67,13 @@ export async function startServer({
   const home = await mkdtemp(join(tmpdir(), 'drv-'));
   const mark = randomUUID();
   const at = (/** @type {string} */ name) => join(home, name);
-  for (const name of ['home', 'run', 'extensions', 'server', join('user', 'User')]) {
+  for (const name of ['home', 'run', 'extensions', 'server', join('user', 'User'), join('user', 'Machine')]) {
     await mkdir(at(name), { recursive: true, mode: 0o700 });
   }
-  await writeFile(
-    join(home, 'user', 'User', 'settings.json'),
-    JSON.stringify({ ...quietSettings, ...settings }, null, 2),
-  );
+  // A setting that no workspace and no browser may set is read from the machine's file alone, others from the user's.
+  for (const file of [join('User', 'settings.json'), join('Machine', 'settings.json')]) {
+    await writeFile(join(home, 'user', file), JSON.stringify({ ...quietSettings, ...settings }, null, 2));
+  }
 
   const environment = childEnv({
     HOME: at('home'),

@@ -54,7 +54,8 @@ export class Desk {
       vsix,
       // A developer's own key must not be spent by a test.
       env: { ANTHROPIC_API_KEY: undefined, ...env },
-      ...(settings ? { settings } : {}),
+      // Unless a test names a server of its own, there is none: no request ever leaves this machine.
+      settings: { 'drover.baseUrl': 'http://127.0.0.1:9', ...settings },
       ...(trustAll === undefined ? {} : { trustAll }),
     });
     let browser: Browser | undefined;

@@ -45,12 +45,13 @@ export class Workbench {
       await this.page.keyboard.press('F1');
       await this.quickInput.fill(`>${title}`, { timeout: 3_000 });
       try {
-        await row.click({ timeout: 2_000 });
-        return true;
+        await row.waitFor({ timeout: 2_000 });
       } catch {
         await this.page.keyboard.press('Escape');
         return false;
       }
+      await row.click({ timeout: 10_000 });
+      return true;
     });
   }
 
@@ -123,13 +124,6 @@ export class Workbench {
 
   sideBarText(text: string | RegExp): Locator {
     return this.page.locator('.part.sidebar').getByText(text).first();
-  }
-
-  /** Presses a button of a modal dialog. */
-  async answerDialog(button: string | RegExp): Promise<void> {
-    const dialog = this.page.locator('.monaco-dialog-box');
-    await dialog.getByRole('button', { name: button }).click({ timeout: 30_000 });
-    await dialog.waitFor({ state: 'hidden', timeout: 10_000 });
   }
 
   /** A row of the Sessions tree. */
