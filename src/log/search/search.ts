@@ -1,11 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { SessionId } from '../../protocol/ids.ts';
 import { codeOf, isFolderName, sessionFolder, sessionsFolder } from '../paths.ts';
+import { Slices } from '../slices.ts';
 import type { Place } from './block.ts';
 import { Cache } from './cache.ts';
 import { type Hit, HitReader } from './hits.ts';
 import { SessionIndex } from './session-index.ts';
-import { Slices } from './slices.ts';
 import { parseQuery } from './words.ts';
 
 /** Records read back at the same time. */

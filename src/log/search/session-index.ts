@@ -6,9 +6,9 @@ import type { BlobRef, LogRecord } from '../../protocol/record.ts';
 import { LOG_FILE } from '../paths.ts';
 import { Scanner } from '../scan.ts';
 import type { Head } from '../serialize.ts';
+import type { Slices } from '../slices.ts';
 import { readTextBlob } from './blob-text.ts';
 import { type Block, BlockBuilder, type Place } from './block.ts';
-import type { Slices } from './slices.ts';
 import { searched, textBlobs } from './texts.ts';
 import { eachWord } from './words.ts';
 
