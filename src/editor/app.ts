@@ -15,6 +15,7 @@ import { DiffDocuments } from './diff-documents.ts';
 import { Engines } from './engines.ts';
 import { GoingOn } from './going-on.ts';
 import type { LiveSession } from './live-session.ts';
+import { LogChecks } from './log-checks.ts';
 import { Notifications } from './notifications.ts';
 import { PanelMemory } from './panel-memory.ts';
 import { Panels } from './panels.ts';
@@ -48,6 +49,7 @@ export class App {
   readonly panels: Panels;
   readonly engines: Engines;
   #view: vscode.TreeView<Node> | undefined;
+  readonly logChecks: LogChecks;
   readonly #diffs = new DiffDocuments();
   readonly #owned = new Disposables();
 
@@ -72,6 +74,7 @@ export class App {
     const failed = (error: unknown) => this.#background(error);
     this.sessions = new Sessions(this.projects, failed);
     this.actions = new Actions(this.sessions, failed);
+    this.logChecks = this.#owned.add(new LogChecks(this.sessions));
     this.tree = new SessionTree(this.sessions, this.projects);
     this.panels = new Panels(
       this.extension,

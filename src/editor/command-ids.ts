@@ -17,6 +17,8 @@ export const commandIds = [
   'unarchiveSession',
   'takeOver',
   'openLogFile',
+  'verifyLog',
+  'deleteSession',
   'setApiKey',
   'pickModel',
   'rehearse',

@@ -2,6 +2,7 @@ import * as vscode from 'vscode';
 import type { EventId, SessionId } from '../protocol/ids.ts';
 import type { App } from './app.ts';
 import type { CommandId } from './command-ids.ts';
+import { deleteSession } from './delete-session.ts';
 import { age, asker, standing, standingText, summary } from './describe.ts';
 import type { LiveSession } from './live-session.ts';
 import { pickModel } from './pick-model.ts';
@@ -133,6 +134,18 @@ export const handlers: Record<CommandId, Handler> = {
     if (!session) return;
     const path = vscode.Uri.joinPath(session.project.uri, '.drover', 'sessions', session.id, 'log.jsonl');
     await vscode.commands.executeCommand('vscode.open', path);
+  },
+
+  async verifyLog(app, args) {
+    const session =
+      sessionIn(app, args) ?? (await pickSession(app, 'Drover: verify the log of which session?', app.sessions.all()));
+    if (session) await app.logChecks.show(session);
+  },
+
+  async deleteSession(app, args) {
+    const session =
+      sessionIn(app, args) ?? (await pickSession(app, 'Drover: delete which session?', app.sessions.all()));
+    if (session) await deleteSession(app, session);
   },
 
   async setApiKey(app) {
