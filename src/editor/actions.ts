@@ -4,7 +4,7 @@ import { LeaseHeld } from '../log/log.ts';
 import type { ContentBlock } from '../protocol/content.ts';
 import type { ThreadId } from '../protocol/ids.ts';
 import { type Actor, type Draft, draft } from '../protocol/record.ts';
-import { fold } from '../session/fold.ts';
+import { folded } from '../session/snapshot.ts';
 import type { SessionState } from '../session/state.ts';
 import type { LiveSession } from './live-session.ts';
 import { needTrust, Refusal } from './refusal.ts';
@@ -98,8 +98,7 @@ export class Actions {
     if (access.mode === 'read_only') throw new Refusal(access.why);
     try {
       const writer = await session.project.store.acquire(session.id, why);
-      const { records } = await writer.read();
-      await writer.append(drafts(fold(records)));
+      await writer.append(drafts(await folded((version, into) => writer.scan(version, into))));
     } catch (error) {
       if (error instanceof LeaseHeld) throw held(session, error);
       throw error;

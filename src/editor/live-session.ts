@@ -1,10 +1,11 @@
-import type { LeaseHolder, SessionReading } from '../log/log.ts';
+import type { LeaseHolder, Scanned } from '../log/log.ts';
 import type { Disposable } from '../protocol/disposable.ts';
 import { messageOf } from '../protocol/errors.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Access } from '../protocol/panel.ts';
 import type { LogRecord } from '../protocol/record.ts';
 import { apply, fold, pendingApprovals } from '../session/fold.ts';
+import { FOLD_VERSION, Folding } from '../session/snapshot.ts';
 import type { SessionState, ToolCall } from '../session/state.ts';
 import type { Project } from './project.ts';
 
@@ -37,7 +38,7 @@ export class LiveSession implements Disposable {
   async open(): Promise<void> {
     this.#follow?.dispose();
     try {
-      this.#take(await this.project.store.read(this.id));
+      await this.#read();
       this.holder = await this.project.store.holder(this.id);
     } catch (error) {
       this.broken = notShown(messageOf(error));
@@ -47,16 +48,23 @@ export class LiveSession implements Disposable {
     this.#follow = this.project.store.follow(this.id, from, (records) => this.#apply(records));
   }
 
-  #take(reading: SessionReading): void {
-    this.newer = reading.newer;
-    this.damage = damageOf(reading);
-    this.state = null;
-    this.broken = null;
-    try {
-      this.state = fold(reading.records);
-    } catch (error) {
-      this.broken = notShown(reading.records.length === 0 ? 'no record in it is whole' : messageOf(error));
-    }
+  async #read(): Promise<void> {
+    const folding = new Folding();
+    let failed: string | null = null;
+    const found = await this.project.store.scan(this.id, FOLD_VERSION, {
+      kept: (pages) => folding.kept(pages),
+      take: (records) => {
+        try {
+          folding.take(records);
+        } catch (error) {
+          failed ??= messageOf(error);
+        }
+      },
+    });
+    this.newer = found.newer;
+    this.damage = damageOf(found);
+    this.state = failed === null ? folding.state : null;
+    this.broken = this.state ? null : notShown(failed ?? 'no record in it is whole');
   }
 
   #apply(records: LogRecord[]): void {
@@ -128,7 +136,7 @@ export class LiveSession implements Disposable {
 const notShown = (why: string): string =>
   `Its log can't be shown as a session (${why.replace(/\.$/, '')}); nothing of it was changed or removed.`;
 
-function damageOf(reading: SessionReading): string | null {
+function damageOf(reading: Scanned): string | null {
   const parts: string[] = [];
   for (const { range, reason } of reading.damage) parts.push(`bytes ${range[0]} to ${range[1]}: ${reason}`);
   if (reading.tornBytes > 0) parts.push(`the last ${reading.tornBytes} bytes are a record that was never finished`);

@@ -8,10 +8,12 @@ import { type Draft, draft, type LogRecord } from '../protocol/record.ts';
 import type { SandboxOwner } from '../sandbox/sandbox.ts';
 import { decide, type Step } from '../session/decide.ts';
 import { apply, fold } from '../session/fold.ts';
+import { folded } from '../session/snapshot.ts';
 import type { SessionState, ThreadState, ToolCall } from '../session/state.ts';
 import { askModel } from './ask-model.ts';
 import { closeCall, deliver, startChild } from './delegation.ts';
 import type { HarnessDeps } from './harness.ts';
+import { keepState } from './keep.ts';
 import { applyInterrupt, closeRequest } from './mend.ts';
 import { recoverTool, runTool } from './run-tool.ts';
 import { announceRunning, sessionIdle, threadIdle } from './statuses.ts';
@@ -72,8 +74,8 @@ export class Awake {
     const meanwhile: LogRecord[] = [];
     const listening = writer.onAppend((records) => meanwhile.push(...records));
     try {
-      const { records } = await writer.read();
-      const awake = new Awake(deps, id, writer, fold(records), preview);
+      const state = await folded((version, into) => writer.scan(version, into));
+      const awake = new Awake(deps, id, writer, state, preview);
       awake.#apply(meanwhile);
       return awake;
     } finally {
@@ -100,14 +102,15 @@ export class Awake {
     }
     // Requests end at once; a command goes on in its sandbox, and the next harness to wake attaches to it.
     await Promise.allSettled(this.#stopped ? this.#requests : this.#running);
+    if (!this.#stopped) await keepState(this.#writer, this.state);
     this.#owned.dispose();
     if (this.#broken) throw this.#broken;
   }
 
   /** True if the log asks for a step although the loop has ended. */
   async hasNews(): Promise<boolean> {
-    const { records } = await this.#writer.read();
-    return decide(fold(records), { threads: new Set(), calls: new Set() }).length > 0;
+    const state = await folded((version, into) => this.#writer.scan(version, into));
+    return decide(state, { threads: new Set(), calls: new Set() }).length > 0;
   }
 
   /** Drops all work in this process; the log stays as it is, and so does what runs in the sandbox. */

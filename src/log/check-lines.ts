@@ -38,7 +38,7 @@ export class LineChecks {
   /** Some line is of a greater format version. */
   newer = false;
   head: Head = NO_HEAD;
-  /** The record that was the last one when `kept` was taken has been met as it was. */
+  /** The record that was the last one when `kept` was taken is where it was. */
   keptMet = false;
   readonly #kept: Head | null;
   #fence = 0;
@@ -83,7 +83,11 @@ export class LineChecks {
     this.head = { seq, hash: record.hash };
     this.#hole = false;
     this.records += 1;
-    if (seq === this.#kept?.seq && record.hash === this.#kept.hash) this.keptMet = true;
+    this.#meet(record);
+  }
+
+  #meet({ seq, hash }: LogRecord): void {
+    if (seq === this.#kept?.seq && hash === this.#kept.hash) this.keptMet = true;
   }
 
   /** Its place in the chain. */
@@ -122,6 +126,7 @@ export class LineChecks {
       // What the line says of its own place is good enough to go on from; what is wrong with it has been said.
       this.head = { seq: last.seq, hash: last.hash };
       this.#fence = Math.max(this.#fence, last.fence);
+      this.#meet(last);
     }
     this.#hole = true;
   }

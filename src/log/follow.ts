@@ -6,6 +6,7 @@ import type { LogRecord, Seq } from '../protocol/record.ts';
 import { LOG_FILE } from './paths.ts';
 import { scanFile } from './read.ts';
 import { Scanner } from './scan.ts';
+import type { Position } from './snapshot.ts';
 import { Debounce, watchFolder } from './watch.ts';
 import type { Appended, Writer } from './writer.ts';
 
@@ -17,6 +18,8 @@ const QUIET_MS = 20;
 export interface FollowerParts {
   folder: string;
   from: Seq;
+  /** A place in the log before that record, from an earlier reading; the start of the log if there is none. */
+  start?: Position | undefined;
   listener: (records: LogRecord[]) => void;
   /** This process's writer of the session, while it has one. */
   writer: () => Writer | undefined;
@@ -33,7 +36,7 @@ export class Follower implements Disposable {
   readonly #owned = new Disposables();
   /** The first record still wanted. */
   #next: Seq;
-  #scanner = new Scanner();
+  #scanner: Scanner;
   #reading: Promise<void> | null = null;
   #again = false;
   #disposed = false;
@@ -41,6 +44,7 @@ export class Follower implements Disposable {
   constructor(parts: FollowerParts) {
     this.#path = join(parts.folder, LOG_FILE);
     this.#next = parts.from;
+    this.#scanner = new Scanner(parts.start);
     this.#writer = parts.writer;
     this.#owned.add(this.#out.on(parts.listener));
     const look = this.#owned.add(new Debounce(QUIET_MS, () => this.look()));

@@ -14,6 +14,8 @@ export interface SessionStore {
   create(id: SessionId, first: readonly Draft[]): Promise<SessionWriter>;
   /** Reads a session. Never writes, never deletes. */
   read(id: SessionId): Promise<SessionReading>;
+  /** Reads a session into `sink`, from a state that version `fold` has folded and kept, if there is one. Never writes. */
+  scan(id: SessionId, fold: number, sink: LogSink): Promise<Scanned>;
   /** Takes the lease. Throws `LeaseHeld` while another living process has it. Same writer for every caller in this process. */
   acquire(id: SessionId, why: string): Promise<SessionWriter>;
   /** Takes the lease whoever holds it: the former holder is fenced off. */
@@ -50,9 +52,13 @@ export interface Damage {
   reason: string;
 }
 
-export interface SessionReading {
+export interface SessionReading extends Scanned {
   /** The live records, in order. */
   records: LogRecord[];
+}
+
+/** What was found beside the live records, in the part of the log that was read. */
+export interface Scanned {
   damage: Damage[];
   /** Bytes after the last whole record, passed over. */
   tornBytes: number;
@@ -60,6 +66,14 @@ export interface SessionReading {
   stale: number;
   /** Set if a record is of a greater format version: this session can only be read. */
   newer: boolean;
+}
+
+/** Takes a session in as it is read, piece by piece, so that nobody holds all of its records at once. */
+export interface LogSink {
+  /** Comes first, if a folded state is kept that fits: its pages. False: it is of no use, send all records. */
+  kept(pages: readonly Uint8Array[]): boolean;
+  /** The live records, in order; those behind the kept state, if it was taken. */
+  take(records: LogRecord[]): void;
 }
 
 /** The one writer of a session: whoever holds its lease. */
@@ -82,6 +96,15 @@ export interface SessionWriter {
   putBlob(bytes: Uint8Array, mediaType: string): Promise<BlobRef>;
   /** All records so far, read from disk (for `alwaysRefold` and wake). */
   read(): Promise<SessionReading>;
+  /** As `read`, into `sink`, from a state that is kept. */
+  scan(fold: number, sink: LogSink): Promise<Scanned>;
+  /** Live records behind the state that is kept; all of them if none is. */
+  readonly sinceKept: number;
+  /**
+   * Keeps a folded state beside the log, to begin from when it is opened again. `at` is the record it reaches to; if
+   * the log has moved on, or can't be read without a gap, or the disk refuses, nothing is kept and the answer is false.
+   */
+  keep(at: { seq: Seq; hash: string }, fold: number, pages: Iterable<string>): Promise<boolean>;
   /** Called with every batch this writer appends, in log order, after it is written and before `append` resolves. */
   onAppend(listener: (records: LogRecord[]) => void): Disposable;
   /** Called once if the lease is lost. */

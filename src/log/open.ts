@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { SessionId } from '../protocol/ids.ts';
-import { type Draft, draft } from '../protocol/record.ts';
+import { type Draft, draft, type Seq } from '../protocol/record.ts';
 import { appendFailure } from './failure.ts';
 import type { Lease, LeaseFile } from './lease.ts';
 import { AppendFailed, type Damage, SessionMissing } from './log.ts';
@@ -9,8 +9,10 @@ import { LogFile } from './log-file.ts';
 import { cutTornTail, Reported } from './mend.ts';
 import { codeOf, LOG_FILE, syncFolder } from './paths.ts';
 import { scanFile } from './read.ts';
+import { savedHead } from './saved-head.ts';
 import { Scanner } from './scan.ts';
 import { type Head, NO_HEAD } from './serialize.ts';
+import { type Header, positionOf, readHeader } from './snapshot.ts';
 import { Writer } from './writer.ts';
 
 export interface Opening {
@@ -29,8 +31,7 @@ const MAX_ATTEMPTS = 5;
  */
 export async function openWriter(opening: Opening, why: string, force: boolean): Promise<Writer> {
   try {
-    // What had been saved is asked before the log is read: a living holder only moves on from there.
-    const log = new OpenLog(join(opening.folder, LOG_FILE), opening.lease.head());
+    const log = await OpenLog.from(opening);
     await log.catchUp();
     log.assertWritable();
     const file = LogFile.open(log.path, { create: false });
@@ -53,7 +54,7 @@ export async function createWriter(opening: Opening, first: readonly Draft[]): P
   try {
     const file = LogFile.open(join(folder, LOG_FILE), { create: true });
     const lease = await leaseFor(file, () => opening.lease.take());
-    const start = { head: NO_HEAD, end: 0, needsNewline: false };
+    const start = { head: NO_HEAD, end: 0, needsNewline: false, keptSeq: -1, damaged: false };
     const writer = new Writer({ id, folder, file, lease, now: opening.lease.now, ...start });
     return await started(writer, async () => {
       await writer.append(first);
@@ -93,15 +94,26 @@ async function started(writer: Writer, act: () => Promise<unknown>): Promise<Wri
 /** What a new holder knows of the log so far. */
 class OpenLog {
   readonly path: string;
-  readonly scanner = new Scanner();
+  readonly scanner: Scanner;
+  /** The last record of the kept state that reading began at; -1 if it began at the start. */
+  readonly keptSeq: Seq;
   readonly reported = new Reported();
-  readonly #kept: Head | null;
-  #keptMet = false;
+  readonly #saved: Head | null;
+  #savedMet = false;
   #records = 0;
 
-  constructor(path: string, kept: Head | null) {
+  private constructor(path: string, saved: Head | null, kept: Header | null) {
     this.path = path;
-    this.#kept = kept;
+    this.#saved = saved;
+    this.keptSeq = kept?.head.seq ?? -1;
+    this.#records = kept ? kept.head.seq + 1 : 0;
+    this.#savedMet = kept?.head.hash === saved?.hash;
+    this.scanner = new Scanner(kept ? positionOf(kept) : undefined);
+  }
+
+  static async from({ folder, lease }: Opening): Promise<OpenLog> {
+    const saved = await savedHead(folder, lease);
+    return new OpenLog(join(folder, LOG_FILE), saved, await readHeader(folder, true));
   }
 
   /** Reads what has been appended since the last call. */
@@ -114,13 +126,13 @@ class OpenLog {
     const records = this.scanner.take();
     this.#records += records.length;
     this.reported.add(records);
-    this.#keptMet ||= records.some(({ seq, hash }) => seq === this.#kept?.seq && hash === this.#kept.hash);
+    this.#savedMet ||= records.some(({ seq, hash }) => seq === this.#saved?.seq && hash === this.#saved.hash);
   }
 
   /** Records that had been saved and are not there any more: lines cut off at the end leave no trace in the log itself. */
   cutEnd(): Damage[] {
-    const lost = (this.#kept?.seq ?? -1) - this.scanner.head.seq;
-    if (this.#keptMet || lost <= 0) return [];
+    const lost = (this.#saved?.seq ?? -1) - this.scanner.head.seq;
+    if (this.#savedMet || lost <= 0) return [];
     const end = this.scanner.wholeEnd;
     return [
       {
@@ -156,7 +168,9 @@ async function wake(opening: Opening, file: LogFile, lease: Lease, log: OpenLog,
     throw error;
   }
   const { head, wholeEnd: end, needsNewline } = log.scanner;
-  const writer = new Writer({ id, folder, file, lease, now, head, end, needsNewline });
+  const damaged = damage.length > 0;
+  const parts = { id, folder, file, lease, now, head, end, needsNewline, keptSeq: log.keptSeq, damaged };
+  const writer = new Writer(parts);
   const first = [draft('drover.woke', { why, holder: { ...holder } }), ...log.reported.reportsFor(damage)];
   return started(writer, () => writer.append(first));
 }

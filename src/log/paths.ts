@@ -6,6 +6,7 @@ import { SessionMissing } from './log.ts';
 /** Where things are inside a session's folder, and the folder inside `.drover`. */
 export const LOG_FILE = 'log.jsonl';
 export const LEASE_FILE = 'lease';
+export const SNAPSHOT_FILE = 'snapshot.jsonl';
 export const BLOB_FOLDER = 'blobs';
 
 export const sessionsFolder = (root: string): string => join(root, 'sessions');

@@ -1,6 +1,9 @@
 import { open } from 'node:fs/promises';
-import type { SessionReading } from './log.ts';
+import { join } from 'node:path';
+import type { LogSink, Scanned, SessionReading } from './log.ts';
+import { LOG_FILE } from './paths.ts';
 import { Scanner } from './scan.ts';
+import { type Position, positionOf, readSnapshot } from './snapshot.ts';
 
 /** Small enough that the event loop gets its turn every few milliseconds. */
 const CHUNK_BYTES = 512 * 1024;
@@ -31,15 +34,31 @@ export async function scanFile(
   }
 }
 
+/**
+ * Reads a session from the state that is kept beside its log, if one of version `fold` fits, or else from the start.
+ * `end` is where it came to.
+ */
+export async function scanLog(folder: string, fold: number, sink: LogSink): Promise<Scanned & { end: Position }> {
+  const kept = await readSnapshot(folder, fold);
+  const from = kept && sink.kept(kept.pages) ? positionOf(kept) : undefined;
+  const scanner = new Scanner(from);
+  const path = join(folder, LOG_FILE);
+  await scanFile(path, scanner, { afterChunk: async () => sink.take(scanner.take()) });
+  sink.take(scanner.take());
+  const { head, fence, wholeEnd: offset } = scanner;
+  return { ...resultOf(scanner), end: { head, fence, offset } };
+}
+
 /** Reads a whole log. Never writes, and never throws for what the file holds; throws if it can't be opened. */
 export async function readLog(path: string): Promise<SessionReading> {
   const scanner = new Scanner();
   await scanFile(path, scanner);
-  return {
-    records: scanner.take(),
-    damage: scanner.damage,
-    tornBytes: scanner.offset - scanner.wholeEnd,
-    stale: scanner.stale,
-    newer: scanner.newer,
-  };
+  return { records: scanner.take(), ...resultOf(scanner) };
 }
+
+const resultOf = (scanner: Scanner): Scanned => ({
+  damage: scanner.damage,
+  tornBytes: scanner.offset - scanner.wholeEnd,
+  stale: scanner.stale,
+  newer: scanner.newer,
+});

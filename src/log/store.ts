@@ -12,6 +12,8 @@ import {
   AppendFailed,
   LeaseHeld,
   type LeaseHolder,
+  type LogSink,
+  type Scanned,
   SessionMissing,
   type SessionReading,
   type SessionStore,
@@ -19,7 +21,8 @@ import {
 } from './log.ts';
 import { createWriter, type Opening, openWriter, sessionExists } from './open.ts';
 import { codeOf, isFolderName, LEASE_FILE, LOG_FILE, makeRoot, sessionFolder, sessionsFolder } from './paths.ts';
-import { readLog } from './read.ts';
+import { readLog, scanLog } from './read.ts';
+import type { Position } from './snapshot.ts';
 import { type Verification, verifySession } from './verify.ts';
 import { Debounce, watchFolder } from './watch.ts';
 import type { Writer } from './writer.ts';
@@ -62,6 +65,8 @@ class Store implements SessionStore {
   #disposed = false;
   /** When a session was created does not change. */
   readonly #created = new Map<SessionId, string>();
+  /** How far sessions have been read: who then follows begins there. */
+  readonly #read = new Map<SessionId, Position>();
   /** Writers this store passes on to its followers. */
   readonly #connected = new Map<SessionId, Writer>();
 
@@ -95,10 +100,18 @@ class Store implements SessionStore {
     try {
       return await readLog(join(folder, LOG_FILE));
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-      if (!(await isFolder(folder))) throw new SessionMissing(id);
-      const damage = [{ range: [0, 0] as [number, number], reason: 'the log file is missing' }];
-      return { records: [], damage, tornBytes: 0, stale: 0, newer: false };
+      return { records: [], ...(await this.#unread(folder, id, error)) };
+    }
+  }
+
+  async scan(id: SessionId, fold: number, sink: LogSink): Promise<Scanned> {
+    const folder = sessionFolder(this.root, id);
+    try {
+      const { end, ...scanned } = await scanLog(folder, fold, sink);
+      this.#read.set(id, end);
+      return scanned;
+    } catch (error) {
+      return this.#unread(folder, id, error);
     }
   }
 
@@ -125,10 +138,12 @@ class Store implements SessionStore {
   }
 
   follow(id: SessionId, from: Seq, listener: (records: LogRecord[]) => void): Disposable {
+    const known = this.#read.get(id);
     const follower = new Follower({
       folder: sessionFolder(this.root, id),
       from,
       listener,
+      start: known && known.head.seq < from ? known : undefined,
       writer: () => this.#connected.get(id),
     });
     const followers = this.#followers.get(id) ?? new Set();
@@ -172,6 +187,7 @@ class Store implements SessionStore {
     await shared?.writer.then((writer) => writer.release()).catch(() => undefined);
     await deleteSession(this.root, id, opening.lease);
     this.#created.delete(id);
+    this.#read.delete(id);
     for (const look of this.#watchers) look.run();
   }
 
@@ -184,6 +200,14 @@ class Store implements SessionStore {
     for (const owned of [...this.#owned]) owned.dispose();
     const mine = [...writers.values()].filter((shared) => shared.users.delete(this) && shared.users.size === 0);
     await Promise.all(mine.map(({ writer }) => writer.then((open) => open.release()).catch(() => undefined)));
+  }
+
+  /** A session without a log is still one; without a folder it is none. */
+  async #unread(folder: string, id: SessionId, error: unknown): Promise<Scanned> {
+    if (codeOf(error) !== 'ENOENT') throw error;
+    if (!(await isFolder(folder))) throw new SessionMissing(id);
+    const damage = [{ range: [0, 0] as [number, number], reason: 'the log file is missing' }];
+    return { damage, tornBytes: 0, stale: 0, newer: false };
   }
 
   /** The process's writer of a session, or else the one that `open` makes. */

@@ -16,8 +16,8 @@ export function verifyReport(of: { title: string; path: string; at: Date }, foun
     `Log     ${count(found.records, 'record')}, ${count(found.bytes, 'byte')}: hash, chain, number, fence and event of each`,
     `Head    record ${head.seq}, hash ${head.hash || 'none'}`,
     kept
-      ? `End     the lease remembers record ${kept.seq}, hash ${kept.hash}`
-      : 'End     the lease remembers no last record, so lines cut off at the end would not show',
+      ? `End     had been saved up to record ${kept.seq}, hash ${kept.hash}`
+      : 'End     nothing beside the log says how far it had been saved, so lines cut off at the end would not show',
     `Blobs   ${blobs.whole} whole, ${count(blobs.bytes, 'byte')} read${blobs.unnamed > 0 ? `; ${blobs.unnamed} named by no record` : ''}`,
     ...(found.unknown > 0 ? [`Unknown ${count(found.unknown, 'record')} of types this version does not know`] : []),
     ...(found.newer ? ['Newer   written by a newer Drover, so this one can only read it'] : []),

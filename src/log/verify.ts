@@ -5,6 +5,7 @@ import type { Findings } from './findings.ts';
 import { LeaseFile } from './lease.ts';
 import { eachLine } from './lines.ts';
 import { codeOf, LEASE_FILE, LOG_FILE } from './paths.ts';
+import { savedHead } from './saved-head.ts';
 import type { Head } from './serialize.ts';
 
 /** What a session's files turned out to be. */
@@ -14,7 +15,7 @@ export interface Verification {
   /** Live records, and the last of them. */
   records: number;
   head: Head;
-  /** The last record that the lease remembers to have been on the disk; null if it remembers none. */
+  /** The last record that the lease or the kept state remembers to have been on the disk; null if none does. */
   kept: Head | null;
   /** What is not as it was written; the first one listed is the first of the log. Empty: all is well. */
   wrong: Findings;
@@ -35,7 +36,7 @@ export interface Verification {
 export async function verifySession(folder: string): Promise<Verification> {
   // Before the log is read: a living writer only moves on from here.
   const lease = new LeaseFile(join(folder, LEASE_FILE));
-  const kept = lease.head();
+  const kept = await savedHead(folder, lease);
   const checks = new LineChecks(kept);
   const bytes = await checkLog(join(folder, LOG_FILE), checks, lease.current() !== null);
   checkEnd(checks, kept);

@@ -1,16 +1,17 @@
 import { join } from 'node:path';
 import { type Disposable, Emitter } from '../protocol/disposable.ts';
 import type { SessionId } from '../protocol/ids.ts';
-import type { BlobRef, Draft, LogRecord } from '../protocol/record.ts';
+import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
 import { writeBlobs } from './blobs.ts';
 import { appendFailure } from './failure.ts';
 import type { Lease } from './lease.ts';
-import { AppendFailed, LeaseLost, type SessionReading, type SessionWriter } from './log.ts';
+import { AppendFailed, LeaseLost, type LogSink, type Scanned, type SessionReading, type SessionWriter } from './log.ts';
 import type { LogFile } from './log-file.ts';
 import { LOG_FILE } from './paths.ts';
-import { readLog } from './read.ts';
+import { readLog, scanLog } from './read.ts';
 import { Scanner } from './scan.ts';
 import { type Head, type Ready, ready, serialize } from './serialize.ts';
+import { writeSnapshot } from './snapshot.ts';
 import { type Blob, blobOf, spill } from './spill.ts';
 
 /** Records that were appended, and the bytes of the file they are. */
@@ -47,6 +48,10 @@ export interface WriterParts {
   end: number;
   /** The file lacks its last newline. */
   needsNewline: boolean;
+  /** The last record that a kept state reaches to; -1 if none is kept. */
+  keptSeq: Seq;
+  /** The log has a place that can't be read: then a kept state would hide it. */
+  damaged: boolean;
 }
 
 /** A foreign write in the middle of ours is met at most once per take-over; more means that something is very wrong. */
@@ -68,6 +73,8 @@ export class Writer implements SessionWriter {
   #head: Head;
   #end: number;
   #needsNewline: boolean;
+  #keptSeq: Seq;
+  readonly #damaged: boolean;
   /** Everything before this byte is on the disk. */
   #durable: number;
   /** Everything before this byte has been told to listeners. */
@@ -93,6 +100,8 @@ export class Writer implements SessionWriter {
     this.#durable = parts.end;
     this.#told = parts.end;
     this.#needsNewline = parts.needsNewline;
+    this.#keptSeq = parts.keptSeq;
+    this.#damaged = parts.damaged;
     this.#lease.whenLost(() => this.#lose());
   }
 
@@ -124,6 +133,33 @@ export class Writer implements SessionWriter {
   async read(): Promise<SessionReading> {
     await this.#settled();
     return readLog(join(this.#folder, LOG_FILE));
+  }
+
+  async scan(fold: number, sink: LogSink): Promise<Scanned> {
+    await this.#settled();
+    const { end: _, ...scanned } = await scanLog(this.#folder, fold, sink);
+    return scanned;
+  }
+
+  get sinceKept(): number {
+    return this.#head.seq - this.#keptSeq;
+  }
+
+  async keep(at: Head, fold: number, pages: Iterable<string>): Promise<boolean> {
+    await this.#settled();
+    if (this.#state === 'open' && this.#durable < this.#end) await this.#syncRest();
+    const bytes = this.#durable;
+    const current = () => this.#mayKeep(at) && this.#durable === bytes;
+    try {
+      if (!current()) return false;
+      const header = { fold, head: { seq: at.seq, hash: at.hash }, fence: this.fence, bytes };
+      const kept = await writeSnapshot(this.#folder, header, pages, current);
+      if (kept) this.#keptSeq = at.seq;
+      return kept;
+    } catch {
+      // A full disk, most likely. Nobody needs it.
+      return false;
+    }
   }
 
   onAppend(listener: (records: LogRecord[]) => void): Disposable {
@@ -174,6 +210,12 @@ export class Writer implements SessionWriter {
       void this.#close();
     }
     await this.ended;
+  }
+
+  /** All that is in the file is on the disk, and `at` is the last of it. */
+  #mayKeep(at: Head): boolean {
+    if (this.#damaged || this.#needsNewline || this.#state !== 'open' || !this.#lease.check()) return false;
+    return this.#head.hash === at.hash && this.#durable === this.#end && this.#pending.length === 0;
   }
 
   #ready(draft: Draft, at: string, blobs: Blob[]): Ready {

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LogRecord } from '../../../src/protocol/record.ts';
+import { decide, nothingInHand } from '../../../src/session/decide.ts';
+import { apply, fold } from '../../../src/session/fold.ts';
+import { FOLD_VERSION, Folding, folded, fromPages, pagesOf } from '../../../src/session/snapshot.ts';
+import type { SessionState } from '../../../src/session/state.ts';
+import { transcript } from '../../../src/session/transcript.ts';
+import { play, World } from './simulate.ts';
+
+const worlds = fc.array(fc.integer({ min: 0, max: 999 }), { minLength: 40, maxLength: 600 });
+
+function logOf(choices: number[]): LogRecord[] {
+  const world = new World(choices[Symbol.iterator]());
+  play(world, 120);
+  return world.records;
+}
+
+const bytes = (state: SessionState): Uint8Array[] => [...pagesOf(state)].map((page) => new TextEncoder().encode(page));
+
+/** A state that was kept and taken up again. */
+const kept = (state: SessionState): SessionState => fromPages(bytes(state));
+
+describe('a kept state', () => {
+  it('is the state, from any cut of any log, whether it is looked at or not', () => {
+    fc.assert(
+      fc.property(worlds, fc.nat(), (choices, at) => {
+        const records = logOf(choices);
+        const cut = 1 + (at % records.length);
+        expect(kept(fold(records.slice(0, cut)))).toEqual(fold(records.slice(0, cut)));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('with the records behind it gives what all records give, from every cut', () => {
+    fc.assert(
+      fc.property(worlds, (choices) => {
+        const records = logOf(choices);
+        const all = fold(records);
+        for (let cut = 1; cut <= records.length; cut++) {
+          const state = kept(fold(records.slice(0, cut)));
+          for (const record of records.slice(cut)) apply(state, record);
+          expect(state).toEqual(all);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('can be kept and taken up again at every record, and never drifts', () => {
+    fc.assert(
+      fc.property(worlds, (choices) => {
+        const records = logOf(choices);
+        let state = fold(records.slice(0, 1));
+        for (const record of records.slice(1)) state = apply(kept(state), record);
+        expect(state).toEqual(fold(records));
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('decides and speaks as the state does', () => {
+    fc.assert(
+      fc.property(worlds, fc.nat(), (choices, at) => {
+        const records = logOf(choices);
+        const state = fold(records.slice(0, 1 + (at % records.length)));
+        const again = kept(state);
+        expect(decide(again, nothingInHand)).toEqual(decide(state, nothingInHand));
+        for (const id of state.threads.keys()) expect(transcript(again, id)).toEqual(transcript(state, id));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('parses of a long session, for a list, the first page only', () => {
+    const state = fold(long());
+    const pages = bytes(state);
+    expect(pages.length).toBeGreaterThan(6);
+    const spoiled = pages.map((page, index) => (index === 0 ? page : new TextEncoder().encode('no JSON')));
+    const again = fromPages(spoiled);
+    expect(again.title).toBe(state.title);
+    expect(again.head).toEqual(state.head);
+    expect([...again.threads.values()].map((thread) => thread.status)).toEqual(
+      [...state.threads.values()].map((thread) => thread.status),
+    );
+    expect(() => again.calls).toThrow(SyntaxError);
+  });
+
+  it('of which a page is missing is refused, and the log is folded instead', async () => {
+    const records = long();
+    const pages = bytes(fold(records));
+    expect(new Folding().kept(pages.slice(0, -1))).toBe(false);
+    expect(new Folding().kept([])).toBe(false);
+    const state = await folded(async (version, into) => {
+      expect(version).toBe(FOLD_VERSION);
+      const from = into.kept(pages.slice(1)) ? 10 : 0;
+      into.take(records.slice(from));
+    });
+    expect(state).toEqual(fold(records));
+  });
+});
+
+/** A session with several pages of everything. */
+function long(): LogRecord[] {
+  const world = new World([][Symbol.iterator]());
+  let seed = 7;
+  world.choices = (function* () {
+    for (;;) {
+      seed = (seed * 48271) % 2147483647;
+      yield seed % 1000;
+    }
+  })();
+  for (let rounds = 0; world.records.length < 4000 && rounds < 400; rounds++) {
+    world.say(world.state.primary);
+    play(world, 200);
+  }
+  return world.records;
+}
+
+describe('the version of the fold', () => {
+  it('is raised when the fold is changed, so that no state of an older one is used', () => {
+    const sources = ['fold.ts', 'fold-reply.ts', 'fold-status.ts', 'new-thread.ts', 'state.ts', 'snapshot.ts'];
+    const hash = createHash('sha256');
+    for (const name of sources) {
+      const source = readFileSync(join(import.meta.dirname, '../../../src/session', name), 'utf8');
+      hash.update(source.replaceAll(/\/\*.*?\*\/|\/\/[^\n]*|\s+/gs, ''));
+    }
+    // If what is folded has changed, raise FOLD_VERSION; then write here what the test says it has got.
+    expect({ version: FOLD_VERSION, sources: hash.digest('hex').slice(0, 16) }).toEqual({
+      version: 1,
+      sources: 'c14fa9b999adb22b',
+    });
+  });
+});
