@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SessionReading } from '../../src/log/log.ts';
 import { openStore } from '../../src/log/store.ts';
@@ -61,18 +61,29 @@ export class Course {
   }
 
   /** What is on the disk: the log's bytes, and how the store reads it. Undefined if no session can be read. */
-  async read(): Promise<{ bytes: Buffer; reading: SessionReading } | undefined> {
+  async read(): Promise<{ path: string; bytes: Buffer; reading: SessionReading } | undefined> {
     const store = openStore({ root: join(this.workspace, '.drover') });
     try {
       for (const id of await store.list()) {
         const reading = await store.read(id);
         if (reading.records.length === 0) continue;
-        return { reading, bytes: await readFile(join(store.root, 'sessions', id, 'log.jsonl')) };
+        const path = join(store.root, 'sessions', id, 'log.jsonl');
+        return { reading, path, bytes: await readFile(path) };
       }
       return undefined;
     } finally {
       await store.dispose();
     }
+  }
+
+  /** Leaves only a share of the batch that a host, now dead, appended last; nobody has acted on it. */
+  async tearOff(host: HostProcess, share: number): Promise<void> {
+    const hashes = host.unsay();
+    const found = await this.read();
+    const first = found?.reading.records.find(({ hash }) => hash === hashes[0]);
+    if (!found || !first) throw new Error('There is no batch to tear.');
+    const start = found.bytes.lastIndexOf('\n', found.bytes.indexOf(`"hash":"${first.hash}"}\n`)) + 1;
+    await truncate(found.path, start + Math.floor((found.bytes.length - start) * share));
   }
 
   /** What the commands have left, line by line. */

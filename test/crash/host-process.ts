@@ -60,6 +60,13 @@ export class HostProcess {
     return this.#lines.flatMap((line) => (line.said === 'appended' ? line.hashes : []));
   }
 
+  /** Takes back what it said last of the log, and returns those hashes: the disk has not kept them. */
+  unsay(): string[] {
+    const last = this.#lines.findLastIndex((line) => line.said === 'appended');
+    const [line] = this.#lines.splice(last, 1);
+    return line?.said === 'appended' ? line.hashes : [];
+  }
+
   /** Waits until what it has said is enough, or it has ended. */
   async until(isEnough: (host: HostProcess) => boolean): Promise<void> {
     while (!this.#isClosed && !isEnough(this)) await new Promise<void>((resolve) => this.#waiting.add(resolve));

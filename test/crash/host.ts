@@ -20,7 +20,7 @@ import { createToolbox } from '../../src/tools/toolbox.ts';
 import { answer, beginning, interjection } from './person.ts';
 import { FILLER, Plan } from './plan.ts';
 import { Striker, tell } from './striker.ts';
-import { WatchedStore } from './watched-store.ts';
+import { watchedStore } from './watched-store.ts';
 
 /** ms. A process that made a lease and died in the middle of it keeps the session so long. */
 const HELD_MS = 20_000;
@@ -31,7 +31,7 @@ const MOST_ROUNDS = 60;
 
 const plan = Plan.parse(JSON.parse(process.argv[2] ?? ''));
 const striker = new Striker(plan);
-const store = new WatchedStore(join(plan.workspace, '.drover'), plan.leaseMs, striker);
+const store = watchedStore(join(plan.workspace, '.drover'), plan.leaseMs, striker);
 const client = createAnthropicClient({ apiKey: async () => 'rehearsal', baseUrl: () => plan.url });
 const sandboxes = createSandboxProvider({
   nodePath: process.execPath,

@@ -16,6 +16,8 @@ export type Point =
   | { kind: 'twice'; first: Where; second: Where }
   /** Each host process is killed after so many appends, until one gets to the end. */
   | { kind: 'again'; every: number }
+  /** Container and host die, and of what the host wrote last only this share is on the disk. */
+  | { kind: 'torn'; n: number; share: number }
   /** A request to the model fails, counted from 0. */
   | { kind: 'fault'; request: number; fault: Fault }
   /**
@@ -40,6 +42,8 @@ export function nameOf(point: Point): string {
       return `kill ${nameOfPlace(point.first)}, and the next ${nameOfPlace(point.second)}`;
     case 'again':
       return `kill after every ${point.every} appends`;
+    case 'torn':
+      return `${point.share * 100} % of append ${point.n} on the disk`;
     case 'fault':
       return `${point.fault.kind} in request ${point.request}`;
     case 'pause':
@@ -77,6 +81,8 @@ export async function survive(point: Point, rig: Rig): Promise<Verdict | undefin
       return twice(point, folder, rig);
     case 'again':
       return again(point, folder, rig);
+    case 'torn':
+      return torn(point, folder, rig);
     case 'fault':
       return faulty(point, folder);
     case 'pause':
@@ -107,14 +113,16 @@ async function endOf(host: HostProcess, said: 'done' | 'lost' | 'killed'): Promi
 
 function once({ strike }: Extract<Point, { kind: 'once' }>, folder: string, { url }: Rig) {
   const isFull = strike.act === 'fill_disk';
-  return play(folder, isFull ? { url, diskKib: DISK_KIB } : { url }, async (course) => {
+  const act = async (course: Course) => {
     const host = course.start(strike);
     const kills = strike.act === 'kill' || strike.act === 'reboot';
     const problems = await endOf(host, kills ? 'killed' : 'done');
     if (!host.has('strikes')) return problems.length > 0 ? problems : undefined;
     if (isFull) return [...problems, ...pauseProblems(host)];
     return kills ? [...problems, ...(await endOf(course.start(), 'done'))] : problems;
-  });
+  };
+  const deadContainer = strike.act === 'kill_container' || strike.act === 'reboot';
+  return play(folder, isFull ? { url, diskKib: DISK_KIB } : { url }, act, { deadContainer });
 }
 
 function pauseProblems(host: HostProcess): string[] {
@@ -145,6 +153,17 @@ function again({ every }: Extract<Point, { kind: 'again' }>, folder: string, { u
     }
     return [`it was not done after ${MOST_HOSTS} hosts`];
   });
+}
+
+function torn({ n, share }: Extract<Point, { kind: 'torn' }>, folder: string, { url }: Rig) {
+  const act = async (course: Course) => {
+    const host = course.start({ where: { kind: 'append', n, when: 'after' }, act: 'reboot' });
+    const problems = await endOf(host, 'killed');
+    if (!host.has('strikes')) return problems.length > 0 ? problems : undefined;
+    await course.tearOff(host, share);
+    return [...problems, ...(await endOf(course.start(), 'done'))];
+  };
+  return play(folder, { url }, act, { torn: true, deadContainer: true });
 }
 
 async function faulty({ request, fault }: Extract<Point, { kind: 'fault' }>, folder: string) {

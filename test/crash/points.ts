@@ -62,7 +62,7 @@ export function groupsOf(counts: Counts): Group[] {
     { name: 'the next host is killed too, while it wakes the session', points: wakings(counts), sample: 12 },
     {
       name: 'every host is killed after a few appends',
-      points: [9, 4, 5, 6, 7, 12].map((n) => ({ kind: 'again', every: n })),
+      points: [9, 5, 6, 7, 8, 12].map((n) => ({ kind: 'again', every: n })),
       sample: 6,
     },
     {
@@ -73,6 +73,13 @@ export function groupsOf(counts: Counts): Group[] {
     {
       name: 'container and host are killed',
       points: every(3, ready + 1, appends).map((n) => strike(append(n, 'after'), 'reboot')),
+      sample: 9,
+    },
+    {
+      name: 'the power fails in the middle of a write',
+      points: every(2, 3, appends).map(
+        (n, index): Point => ({ kind: 'torn', n, share: [0.2, 0.5, 0.9][index % 3] ?? 0 }),
+      ),
       sample: 9,
     },
     { name: 'the model’s answer breaks off', points: faults(counts), sample: 9 },

@@ -1,4 +1,5 @@
 import { isKnown } from '../../src/protocol/event.ts';
+import type { LogRecord } from '../../src/protocol/record.ts';
 import { docker } from '../support/engine.ts';
 import { type Course, LINES } from './course.ts';
 import { chainProblems } from './promises/chain.ts';
@@ -19,6 +20,10 @@ export interface Allowed {
   stale?: boolean;
   /** Errors that the session told of and got over. */
   errors?: boolean;
+  /** The end of the log was torn once, and the next host said so. */
+  torn?: boolean;
+  /** A container that was killed when nothing needed it any more: it is reaped at the next start. */
+  deadContainer?: boolean;
 }
 
 /** Looks at what a course has left: the log, the file, the containers. */
@@ -40,16 +45,26 @@ export async function verdictOf(course: Course, allowed: Allowed = {}): Promise<
     ...(chain.stale > 0 && !allowed.stale ? [`${chain.stale} records of a host that was fenced off`] : []),
     ...chain.problems,
     ...recordProblems(records),
+    ...tornProblems(records, allowed.torn ?? false),
     ...prefixProblems(records),
     ...endProblems(records),
     ...effectProblems(effects),
-    ...containerProblems(course),
+    ...containerProblems(course, allowed.deadContainer ?? false),
   ];
   for (const { event } of records) {
     if (!allowed.errors && isKnown(event) && event.type === 'session.error') problems.push(event.error.message);
   }
   if (lost > 0) problems.push(`${lost} records are lost`);
   return { problems, duplicated, lost };
+}
+
+/** Damage that was mended is told in the log, and nothing else is. */
+function tornProblems(records: readonly LogRecord[], torn: boolean): string[] {
+  const told = records.flatMap(({ event }) =>
+    isKnown(event) && event.type === 'drover.log_damaged' ? [event.reason] : [],
+  );
+  if (!torn) return told.map((reason) => `the log tells of damage: ${reason}`);
+  return told.length === 1 && told[0]?.startsWith('the last write was cut off') ? [] : ['the torn end was not told of'];
 }
 
 function effectProblems(effects: readonly string[]): string[] {
@@ -60,8 +75,9 @@ function effectProblems(effects: readonly string[]): string[] {
 }
 
 /** One sandbox lives; those that were lost, or half made, are gone. */
-function containerProblems(course: Course): string[] {
+function containerProblems(course: Course, mayBeDead: boolean): string[] {
   const filter = `label=drover.workspace=${course.workspace}`;
   const states = docker('ps', '--all', '--filter', filter, '--format', '{{.State}}').split('\n');
-  return states.join() === 'running' ? [] : [`the containers left are: ${states.join() || 'none'}`];
+  const fine = states.join() === 'running' || (mayBeDead && states.join() === 'exited');
+  return fine ? [] : [`the containers left are: ${states.join() || 'none'}`];
 }

@@ -110,7 +110,5 @@ function restProblems(records: readonly LogRecord[]): string[] {
     const known = ready.some((one) => one.event.sandbox_id === event.sandbox_id && one.seq < seq);
     if (event.sandbox_id !== null && !known) problems.push(`record ${seq} starts a call in a sandbox nobody made`);
   }
-  const damaged = all(records, 'drover.log_damaged');
-  for (const { seq, event } of damaged) problems.push(`record ${seq} tells of damage: ${event.reason}`);
   return problems;
 }
