@@ -17,6 +17,8 @@ export const commandIds = [
   'unarchiveSession',
   'takeOver',
   'openLogFile',
+  'exportSession',
+  'openExport',
   'verifyLog',
   'deleteSession',
   'setApiKey',

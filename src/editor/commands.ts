@@ -148,6 +148,21 @@ export const handlers: Record<CommandId, Handler> = {
     if (session) await deleteSession(app, session);
   },
 
+  async exportSession(app, args) {
+    const session =
+      sessionIn(app, args) ??
+      app.panels.active() ??
+      (await pickSession(app, 'Drover: export which session?', app.sessions.all()));
+    if (!session) return;
+    const { exportSession } = await import('./export-session.ts');
+    await exportSession(session);
+  },
+
+  async openExport(app, [file]) {
+    const { openExportedSession } = await import('./open-export.ts');
+    await openExportedSession(app.panels, file);
+  },
+
   async setApiKey(app) {
     const done = await app.key.ask();
     if (done === 'removed') void vscode.window.showInformationMessage('Drover: the stored API key was removed.');

@@ -2,6 +2,7 @@ import * as vscode from 'vscode';
 import { Disposables } from '../protocol/disposable.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
+import { importedPath } from './imported-id.ts';
 import type { LiveSession } from './live-session.ts';
 import { SessionPanel } from './panel.ts';
 import { sentenceHtml } from './panel-html.ts';
@@ -66,7 +67,7 @@ export class Panels {
   /** Gives a tab from before a reload its life back; all it needs is the session's id. */
   async restore(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
     const id = sessionIdOf(state);
-    const session = id && (await this.#sessions.find(id));
+    const session = id && (await this.#find(id));
     if (!session) {
       const name = id ? `The session ${id}` : 'The session this panel showed';
       panel.webview.html = sentenceHtml(
@@ -89,11 +90,19 @@ export class Panels {
       if (at < 0) continue;
       const [was] = left.splice(at, 1);
       const column = tab.group.viewColumn;
-      const session = was && (await this.#sessions.find(was.session));
+      const session = was && (await this.#find(was.session));
       await vscode.window.tabGroups.close(tab, true);
       if (session) this.open(session, column);
     }
     this.#changed();
+  }
+
+  /** The session of an id, in a folder of the window or in the exported file that the id names; undefined if it is gone. */
+  async #find(id: SessionId): Promise<LiveSession | undefined> {
+    const path = importedPath(id);
+    if (path === undefined) return this.#sessions.find(id);
+    const { ImportedSession } = await import('./imported-session.ts');
+    return ImportedSession.from(path).catch(() => undefined);
   }
 
   #adopt(tab: vscode.WebviewPanel, session: LiveSession): SessionPanel {

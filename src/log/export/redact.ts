@@ -5,15 +5,22 @@ import { type AnyEvent, isKnown } from '../../protocol/event.ts';
 import type { Local, LogRecord } from '../../protocol/record.ts';
 import { HASH_MARK, hashOf } from '../serialize.ts';
 
-/** The line of a record without what tools were given and gave. A record that has nothing of it stays as it is. */
-export function redactedLine(record: LogRecord): { line: string; redacted: boolean; local: Local | undefined } {
+/** The record without what tools were given and gave, its hash still the one it was written with. */
+export function redactedRecord(record: LogRecord): LogRecord {
   const event = redactEvent(record.event);
-  if (event === record.event) return { line: JSON.stringify(record), redacted: false, local: record.local };
-  const { hash, local: before, event: _, ...rest } = record;
+  if (event === record.event) return record;
+  const { local: before, event: _, hash, ...rest } = record;
   const local = redactLocal(before);
-  const fields = { ...rest, event, ...(local ? { local } : {}), redacted: { hash } };
-  const body = JSON.stringify(fields).slice(0, -1);
-  return { line: `${body}${HASH_MARK}${hashOf(body)}"}`, redacted: true, local };
+  return { ...rest, event, ...(local ? { local } : {}), hash };
+}
+
+/** The line of the same in an export. A record that has nothing to be taken out stays as it is. */
+export function redactedLine(record: LogRecord): { line: string; redacted: boolean; local: Local | undefined } {
+  const kept = redactedRecord(record);
+  if (kept === record) return { line: JSON.stringify(record), redacted: false, local: record.local };
+  const { hash, ...fields } = kept;
+  const body = JSON.stringify({ ...fields, redacted: { hash } }).slice(0, -1);
+  return { line: `${body}${HASH_MARK}${hashOf(body)}"}`, redacted: true, local: kept.local };
 }
 
 /** The same event if there is nothing to take out. */
