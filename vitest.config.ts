@@ -16,6 +16,15 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'crash',
+          include: ['test/crash/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
           name: 'e2e',
           include: ['test/e2e/**/*.e2e.ts'],
           testTimeout: 120_000,

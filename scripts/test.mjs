@@ -1,7 +1,7 @@
 // @ts-check
 // Gets the machine ready, runs every kind of test, and closes with one line over all of them.
 //
-//   node scripts/test.mjs [check|unit|sandbox|host|e2e]… [-- part of a file name…]
+//   node scripts/test.mjs [check|unit|sandbox|crash|host|e2e]… [-- part of a file name…]
 //
 // A real part that can't be had is named and the tests that need it count as skipped; with CI=true they count as failed.
 
@@ -24,6 +24,7 @@ const suites = [
   { name: 'check', minutes: 5, needs: [] },
   { name: 'unit', minutes: 5, needs: [] },
   { name: 'sandbox', minutes: 8, needs: ['engine', 'image', 'osSandbox'] },
+  { name: 'crash', minutes: 8, needs: ['engine'] },
   { name: 'host', minutes: 4, needs: ['browser', 'vscode'], packaged: true },
   { name: 'e2e', minutes: 12, needs: ['browser', 'vscode', 'engine', 'image'], packaged: true },
 ];

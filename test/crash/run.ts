@@ -2,12 +2,11 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Rehearsal, startRehearsal } from '../../src/rehearsal/server.ts';
 import { docker } from '../support/engine.ts';
-import { canMount } from '../support/memory-disk.ts';
 import { makeFolder } from '../support/temp.ts';
 import { Course } from './course.ts';
 import { endAllHosts, type HostProcess } from './host-process.ts';
 import { nameOf, type Point, survive } from './point.ts';
-import { type Counts, fullDisks, type Group, groupsOf } from './points.ts';
+import type { Counts } from './points.ts';
 import { verdictOf } from './verdict.ts';
 
 /** Two sessions at a time: each waits for its engine as much as it works. */
@@ -41,16 +40,15 @@ export class CrashRun {
     return new CrashRun(folder, await startRehearsal());
   }
 
-  /** Plays the session undisturbed, counts what can be struck in it, and gives all the points there are. */
-  async groups(): Promise<Group[]> {
+  /** Plays the session undisturbed, and counts what can be struck in it. */
+  async count(): Promise<Counts> {
     await using course = await Course.open(join(this.folder, 'undisturbed'), { url: this.#server.url });
     const host = course.start();
     const problem = await host.ended();
     const { problems } = await verdictOf(course);
     if (problem !== undefined) problems.push(problem);
     if (problems.length > 0) throw new Error(`Even undisturbed the session goes wrong:\n${problems.join('\n')}`);
-    const counts = this.#count(host);
-    return canMount() ? [...groupsOf(counts), fullDisks(counts)] : groupsOf(counts);
+    return this.#count(host);
   }
 
   /** Plays these points; what comes after `deadline` (ms since 1970) did not survive. */
@@ -109,6 +107,3 @@ export class CrashRun {
     };
   }
 }
-
-/** The points of a group that every `npm test` plays. */
-export const sampleOf = ({ points, sample }: Group): Point[] => points.filter((_, index) => index % sample === 0);

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ensureTinyImage } from '../../scripts/image.mjs';
+import { describeWith, engineAvailable } from '../support/engine.ts';
+import { canMount } from '../support/memory-disk.ts';
+import { type Counts, GROUPS, sampleOf } from './points.ts';
+import { CrashRun } from './run.ts';
+
+const engine = await engineAvailable();
+const noDisk = !canMount();
+
+/** ms for the points of one group. */
+const GROUP_MS = 120_000;
+
+/** A sample of the points; `npm run crash` plays all of them. */
+describeWith(engine, 'a session loses nothing, and does nothing twice, when', () => {
+  let run: CrashRun;
+  let counts: Counts;
+
+  beforeAll(async () => {
+    const made = await ensureTinyImage({ log: () => {} });
+    if (!made.ok) throw new Error(made.why);
+    run = await CrashRun.open();
+    counts = await run.count();
+  });
+  afterAll(async () => {
+    await run?.[Symbol.asyncDispose]();
+  });
+
+  for (const group of GROUPS) {
+    it.skipIf(group.needsDisk && noDisk)(group.name, { timeout: GROUP_MS }, async () => {
+      const report = await run.play(sampleOf(group, counts), Date.now() + GROUP_MS);
+      expect(report).toMatchObject({ survived: report.points, duplicated: 0, lost: 0, failures: [], missed: [] });
+      expect(report.points).toBeGreaterThan(0);
+    });
+  }
+});
