@@ -43,6 +43,10 @@ export class ImportedSession extends LiveSession {
         : `This file is not what was exported, so do not rely on it: ${this.#problems.join('; ')}.`;
   }
 
+  override get title(): string {
+    return `${super.title} (exported)`;
+  }
+
   override access(): Access {
     return { mode: 'read_only', why: `This session was imported from ${this.#path}, to be read only.` };
   }

@@ -11,8 +11,8 @@ export async function openExportedSession(panels: Panels, named: unknown): Promi
   const title = 'Drover: checking the exported session';
   const location = vscode.ProgressLocation.Notification;
   const session = await vscode.window.withProgress({ location, title }, () => ImportedSession.from(uri.fsPath));
+  // What does not hold stands at the top of the panel.
   panels.open(session);
-  if (session.damage) void vscode.window.showWarningMessage(`Drover: ${session.damage}`);
 }
 
 async function ask(): Promise<vscode.Uri | undefined> {

@@ -43,7 +43,7 @@ describe('Export Session', () => {
       return active instanceof ImportedSession && active;
     });
     assert.notEqual(imported.id, session.id);
-    assert.equal(imported.title, session.title);
+    assert.equal(imported.title, `${session.title} (exported)`);
     assert.equal(imported.damage, null);
     assert.deepEqual([...(imported.state?.calls.keys() ?? [])], [...(session.state?.calls.keys() ?? [])]);
     assert.deepEqual(imported.pending, []);

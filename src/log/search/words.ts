@@ -5,8 +5,15 @@ const STEP = LONGEST / 2;
 const WORD = /[\p{L}\p{M}\p{N}_]+/gu;
 const NOT_ASCII = /[^\0-\x7f]/;
 
-/** One spelling for one text: an é of one character and an e with an accent are the same. */
-export const normal = (text: string): string => (NOT_ASCII.test(text) ? text.normalize('NFC') : text);
+/** What a terminal's colours are made of. */
+const ESCAPE = '\u001b';
+const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;?]*[ -/]*[@-~]`, 'g');
+
+/** One spelling for one text: an é of one character and an e with an accent are the same, and so is a red one. */
+export function normal(text: string): string {
+  const plain = text.includes(ESCAPE) ? text.replace(COLOURS, '') : text;
+  return NOT_ASCII.test(plain) ? plain.normalize('NFC') : plain;
+}
 
 /** Calls back with the words of a text in lower case, as they are indexed; the same one as often as it occurs. */
 export function eachWord(text: string, act: (word: string) => void): void {

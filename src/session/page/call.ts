@@ -1,4 +1,5 @@
 import type { ContentBlock } from '../../protocol/content.ts';
+import type { SandboxId } from '../../protocol/ids.ts';
 import type { SessionState, ToolCall } from '../state.ts';
 import { type Html, html } from './html.ts';
 import { duration, moment } from './words.ts';
@@ -7,16 +8,22 @@ import { duration, moment } from './words.ts';
 export function callHtml(state: SessionState, call: ToolCall): Html {
   const { result, execution } = call;
   const outcome = result?.outcome ?? 'open';
-  const ran = execution?.sandbox ? state.sandboxes.get(execution.sandbox) : undefined;
   const child = call.child ? state.threads.get(call.child) : undefined;
   return html`<article id="${call.id}">
 <header><span>${call.name}</span><span class="${outcome}">${outcomeText(call)}</span>${result?.durationMs == null ? null : html`<span>${duration(result.durationMs)}</span>`}<time>${moment(call.at)}</time></header>
 <pre class="code">${inputText(call)}</pre>
 <p class="quiet">${allowedBy(call)}</p>
-${ran ? html`<p class="quiet">Ran in ${ran.kind ?? 'a sandbox'}${ran.detail ? ` ${ran.detail}` : ''}.</p>` : null}
+${execution?.sandbox ? html`<p class="quiet">Ran in ${sandboxText(state, execution.sandbox)}.</p>` : null}
 ${child ? html`<p class="quiet">Started <a href="#${child.id}">${child.agentName}</a>.</p>` : null}
 ${result ? resultHtml(result.content) : null}
 </article>`;
+}
+
+/** A sandbox that is gone has as its detail why it is. */
+function sandboxText(state: SessionState, id: SandboxId): string {
+  const sandbox = state.sandboxes.get(id);
+  const what = sandbox?.kind === 'container' ? 'container' : sandbox?.kind === 'os' ? 'the OS sandbox' : 'a sandbox';
+  return sandbox?.state === 'ready' ? `${what} ${sandbox.detail}` : `${what} (${id}), which is gone`;
 }
 
 function outcomeText({ result, execution }: ToolCall): string {
@@ -34,7 +41,7 @@ function inputText({ input }: ToolCall): string {
 /** Who let it happen, or did not, in a sentence. */
 export function allowedBy(call: ToolCall): string {
   const { confirmation, permission, why, refused } = call;
-  const because = why ? `: ${why}` : '';
+  const because = why ? `: ${why.replace(/\.$/, '')}` : '';
   if (refused !== null) return `Refused before anybody was asked: ${refused}`;
   if (confirmation) {
     const { actor, at, result, denyMessage, standing } = confirmation;
@@ -43,8 +50,8 @@ export function allowedBy(call: ToolCall): string {
     const always = standing ? ', from then on for this session' : '';
     return `Asked${because}. ${result === 'allow' ? 'Allowed' : 'Denied'} by ${who}, ${moment(at)}${always}${reason}`;
   }
-  if (permission === 'deny') return `Denied by the rules${because}`;
-  if (permission === 'allow') return `Allowed by the rules${because}`;
+  if (permission === 'deny') return `Denied by the rules${because}.`;
+  if (permission === 'allow') return `Allowed by the rules${because}.`;
   return `Asked${because}. Nobody has answered.`;
 }
 

@@ -51,7 +51,7 @@ function summary(state: SessionState, facts: PageFacts): Html {
 <dt>Begun</dt><dd>${moment(state.createdAt)}</dd>
 <dt>Last record</dt><dd>${moment(state.updatedAt)}</dd>
 <dt>Cost</dt><dd>${usd(state.costUsd)}, ${tokens(state.usage)} tokens</dd>
-<dt>At work</dt><dd>${duration(state.activeMs)}</dd>
+<dt>At work</dt><dd>${duration(atWork(state))}</dd>
 <dt>Head</dt><dd>record ${state.head.seq}, ${state.head.hash}</dd>
 <dt>Exported</dt><dd>${moment(facts.exportedAt)}</dd>
 </dl>`;
@@ -62,9 +62,14 @@ function costs(threads: readonly ThreadState[]): Html {
 <thead><tr><th>Thread</th><th>State</th><th class="n">Tokens</th><th class="n">Cost</th><th class="n">At work</th></tr></thead>
 <tbody>${threads.map(
     (thread) => html`
-<tr><td><a href="#${thread.id}">${thread.agentName}</a></td><td>${thread.status}</td><td class="n">${tokens(thread.usage)}</td><td class="n">${usd(thread.costUsd)}</td><td class="n">${duration(thread.activeMs)}</td></tr>`,
+<tr><td><a href="#${thread.id}">${thread.agentName}</a></td><td>${thread.status}</td><td class="n">${tokens(thread.usage)}</td><td class="n">${usd(thread.costUsd)}</td><td class="n">${duration(atWork(thread))}</td></tr>`,
   )}
 </tbody></table>`;
+}
+
+/** ms; a stretch that has not ended counts up to the last record. */
+function atWork({ activeMs, runningSince, updatedAt }: SessionState | ThreadState): number {
+  return activeMs + (runningSince === null ? 0 : Math.max(0, Date.parse(updatedAt) - Date.parse(runningSince)));
 }
 
 function threadHtml(state: SessionState, thread: ThreadState): Html {

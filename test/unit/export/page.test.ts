@@ -38,7 +38,8 @@ describe('The page of a session', () => {
     for (const call of state.calls.values()) expect(html).toContain(`<article id="${call.id}">`);
     expect(html).toContain('Something was left out.');
     expect(html).toContain(`record ${state.head.seq}, ${state.head.hash}`);
-    expect(html).toMatch(/Allowed by (a person, in the \w+|the rules)/);
+    expect(html).toMatch(/Asked: [^.]+\. Allowed by a person, in the \w+, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/);
+    expect(html).toMatch(/Allowed by the rules: [^.]+\.</);
     expect(html).toMatch(/\$\d+\.\d\d/);
   });
 

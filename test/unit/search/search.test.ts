@@ -128,6 +128,12 @@ describe('A search', () => {
     expect(await found(root, '""')).toEqual([]);
   });
 
+  it('does not see the colours of a terminal', async () => {
+    const { root } = await closedSession(['\u001b[31mred\u001b[39m \u001b[1mbold\u001b[22m words']);
+    expect(previews(await found(root, '"red bold words"'))).toEqual(['red bold words']);
+    expect(await found(root, '31m')).toEqual([]);
+  });
+
   it('finds any part of a very long word', async () => {
     const word = Array.from({ length: 300 }, (_, n) => String.fromCharCode(97 + ((n * n * 7 + n * 3) % 26))).join('');
     const { root } = await closedSession([word]);
