@@ -5,12 +5,13 @@ import type { SessionId } from '../protocol/ids.ts';
 import type { LeaseFile } from './lease.ts';
 import { DeleteFailed, LeaseHeld, SessionMissing } from './log.ts';
 import { codeOf, sessionFolder, sessionsFolder } from './paths.ts';
+import { forgetCached } from './search/cache-place.ts';
 
 /** Begins with a dot, so it is no session any more: what a crash left of it is taken away with the next deletion. */
 const GONE = '.deleted-';
 
 /**
- * Takes a session's folder away: its log, its blobs, all of it. It goes in one step, so that no half of it is ever
+ * Takes a session's folder away: its log, its blobs, all of it, and what the search knows of it. It goes in one step, so that no half of it is ever
  * listed; the lease is taken first, so that nobody begins to write meanwhile.
  * @throws LeaseHeld while another living process has it; SessionMissing; DeleteFailed
  */
@@ -23,6 +24,7 @@ export async function deleteSession(root: string, id: SessionId, file: LeaseFile
       await lease.release();
     }
     await clear(sessionsFolder(root));
+    await forgetCached(root, id);
   } catch (error) {
     if (error instanceof LeaseHeld) throw error;
     if (codeOf(error) === 'ENOENT') throw new SessionMissing(id);

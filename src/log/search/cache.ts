@@ -3,10 +3,9 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import type { SessionId } from '../../protocol/ids.ts';
 import { Block } from './block.ts';
+import { cacheFolder } from './cache-place.ts';
 import type { Indexed } from './session-index.ts';
 
-/** In the folder's name, so that another version starts with an empty one. */
-const VERSION = 1;
 /** Bytes that every number array begins at a multiple of. */
 const ALIGN = 8;
 /** What a file begins with: the SHA-256 of the rest. */
@@ -32,7 +31,7 @@ export class Cache {
 
   /** @param root absolute path of the `.drover` folder */
   constructor(root: string) {
-    this.#folder = join(root, 'cache', `search-${VERSION}`);
+    this.#folder = cacheFolder(root);
   }
 
   async read(id: SessionId): Promise<Indexed | null> {

@@ -31,6 +31,8 @@ export class SearchIndex {
   readonly #cache: Cache;
   readonly #sessions = new Map<SessionId, SessionIndex>();
   #refreshing: Promise<boolean> | null = null;
+  /** What the cache has of sessions that are gone was removed once. */
+  #tidied = false;
 
   /** @param root absolute path of the `.drover` folder */
   constructor(root: string) {
@@ -78,7 +80,8 @@ export class SearchIndex {
       changed = (await this.#refreshSession(index, slices)) || changed;
     }
     onProgress(behind.length, behind.length);
-    if (changed) await this.#cache.keepOnly(there);
+    if (changed || !this.#tidied) await this.#cache.keepOnly(there);
+    this.#tidied = true;
     return changed;
   }
 

@@ -206,6 +206,22 @@ describe('The index', () => {
     expect([hit?.session, hit?.title, hit?.preview]).toEqual([id, 'A session', 'an old jackfruit']);
   });
 
+  it('goes from the disk with the session it is of, however that goes', async () => {
+    const { root, id, store, folder } = await closedSession(['an old jackfruit']);
+    const kept = () => readdirSync(join(root, 'cache', 'search-1'));
+    await found(root, 'nothing');
+    expect(kept()).toEqual([id]);
+    await store.delete(id);
+    expect(kept()).toEqual([]);
+
+    const other = await closedSession(['a second jackfruit']);
+    await found(other.root, 'nothing');
+    rmSync(other.folder, { recursive: true });
+    await found(other.root, 'nothing');
+    expect(readdirSync(join(other.root, 'cache', 'search-1'))).toEqual([]);
+    expect(existsSync(folder)).toBe(false);
+  });
+
   it('goes on from its cache with what came since', async () => {
     const { root, id, store } = await closedSession(['an old jackfruit']);
     await found(root, 'nothing');
