@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { check } from './check.mjs';
 import { runHostTests } from './host-tests.mjs';
-import { Failed, lastLines, npm, readJson, root, run } from './machine.mjs';
+import { childEnv, Failed, lastLines, npm, readJson, root, run } from './machine.mjs';
 import { prepare } from './setup.mjs';
 
 /**
@@ -97,7 +97,8 @@ async function runVitest(project, node, timeoutMs) {
   try {
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
     const args = [vitest, 'run', '--project', project, '--passWithNoTests', ...reporters, ...only];
-    const { code } = await run(node, args, { timeoutMs, live: true });
+    const env = childEnv(process.stdout.isTTY ? { FORCE_COLOR: '1' } : { NO_COLOR: '1' });
+    const { code } = await run(node, args, { timeoutMs, live: true, env });
     const counts = { passed: 0, failed: 0, skipped: 0 };
     for (const file of await resultsIn(report)) {
       for (const { status } of file.assertionResults) {
