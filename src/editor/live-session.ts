@@ -52,7 +52,7 @@ export class LiveSession implements Disposable {
     const folding = new Folding();
     let failed: string | null = null;
     const found = await this.project.store.scan(this.id, FOLD_VERSION, {
-      kept: (pages) => folding.kept(pages),
+      kept: (state) => folding.kept(state),
       take: (records) => {
         try {
           folding.take(records);

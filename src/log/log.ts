@@ -68,10 +68,19 @@ export interface Scanned {
   newer: boolean;
 }
 
+/** A state that was kept: pages of text, of which only the first has been read yet. */
+export interface KeptState {
+  first: Uint8Array;
+  /** Reads the other pages, at once; null if they are not there any more as they were. Never throws. */
+  rest(): Uint8Array[] | null;
+  /** Reads all live records up to where the state reaches, at once. Throws the system's error. */
+  replay(each: (records: LogRecord[]) => void): void;
+}
+
 /** Takes a session in as it is read, piece by piece, so that nobody holds all of its records at once. */
 export interface LogSink {
-  /** Comes first, if a folded state is kept that fits: its pages. False: it is of no use, send all records. */
-  kept(pages: readonly Uint8Array[]): boolean;
+  /** Comes first, if a folded state is kept that fits. False: it is of no use, send all records. */
+  kept(state: KeptState): boolean;
   /** The live records, in order; those behind the kept state, if it was taken. */
   take(records: LogRecord[]): void;
 }

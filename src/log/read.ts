@@ -1,9 +1,11 @@
-import { open } from 'node:fs/promises';
+import { closeSync, openSync, readSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { LogRecord } from '../protocol/record.ts';
 import type { LogSink, Scanned, SessionReading } from './log.ts';
 import { LOG_FILE } from './paths.ts';
 import { Scanner } from './scan.ts';
-import { type Position, positionOf, readSnapshot } from './snapshot.ts';
+import { openSnapshot, type Position, positionOf, restOf } from './snapshot.ts';
 
 /** Small enough that the event loop gets its turn every few milliseconds. */
 const CHUNK_BYTES = 512 * 1024;
@@ -17,15 +19,10 @@ export async function scanFile(
   scanner: Scanner,
   options: { limit?: number; afterChunk?: () => Promise<void> } = {},
 ): Promise<void> {
-  const limit = options.limit ?? Number.POSITIVE_INFINITY;
   const file = await open(path, 'r');
   try {
-    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-    while (scanner.offset < limit) {
-      const length = Math.min(chunk.length, limit - scanner.offset);
-      const { bytesRead } = await file.read(chunk, 0, length, scanner.offset);
-      if (bytesRead === 0) break;
-      scanner.push(chunk.subarray(0, bytesRead));
+    for await (const piece of pieces(file, scanner.offset, options.limit ?? Number.POSITIVE_INFINITY)) {
+      scanner.push(piece);
       await options.afterChunk?.();
     }
     scanner.settle();
@@ -34,15 +31,58 @@ export async function scanFile(
   }
 }
 
+/** The bytes from `start` to `end` or the end of the file. While one piece is worked on, the next is being read. */
+async function* pieces(file: FileHandle, start: number, end: number): AsyncGenerator<Buffer> {
+  const chunks = [Buffer.allocUnsafe(CHUNK_BYTES), Buffer.allocUnsafe(CHUNK_BYTES)] as const;
+  let at = start;
+  const read = async (chunk: Buffer) => {
+    const { bytesRead } = await file.read(chunk, 0, Math.min(chunk.length, Math.max(0, end - at)), at);
+    return chunk.subarray(0, bytesRead);
+  };
+  let coming = read(chunks[0]);
+  for (let n = 1; ; n++) {
+    const piece = await coming;
+    if (piece.length === 0) return;
+    at += piece.length;
+    coming = read(chunks[n % 2 === 0 ? 0 : 1]);
+    // Whoever leaves in the middle does not wait for it.
+    coming.catch(() => undefined);
+    yield piece;
+  }
+}
+
+/** Reads the live records up to byte `end`, at once and in this very moment. Throws the system's error. */
+function replay(path: string, end: number, each: (records: LogRecord[]) => void): void {
+  const scanner = new Scanner();
+  const fd = openSync(path, 'r');
+  try {
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+    while (scanner.offset < end) {
+      const length = readSync(fd, chunk, 0, Math.min(chunk.length, end - scanner.offset), scanner.offset);
+      if (length === 0) break;
+      scanner.push(chunk.subarray(0, length));
+      each(scanner.take());
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /**
  * Reads a session from the state that is kept beside its log, if one of version `fold` fits, or else from the start.
  * `end` is where it came to.
  */
 export async function scanLog(folder: string, fold: number, sink: LogSink): Promise<Scanned & { end: Position }> {
-  const kept = await readSnapshot(folder, fold);
-  const from = kept && sink.kept(kept.pages) ? positionOf(kept) : undefined;
-  const scanner = new Scanner(from);
   const path = join(folder, LOG_FILE);
+  const kept = await openSnapshot(folder, fold);
+  const usable =
+    kept &&
+    sink.kept({
+      first: kept.first,
+      rest: () => restOf(folder, kept.header),
+      replay: (each) => replay(path, kept.header.bytes, each),
+    });
+  const scanner = new Scanner(usable ? positionOf(kept.header) : undefined);
   await scanFile(path, scanner, { afterChunk: async () => sink.take(scanner.take()) });
   sink.take(scanner.take());
   const { head, fence, wholeEnd: offset } = scanner;

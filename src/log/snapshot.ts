@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
@@ -28,14 +29,12 @@ const Header = z.object({
   fence: z.number().int(),
   /** Where the record ends in the log, its newline included. */
   bytes: z.number().int(),
-  /** CRC-32 of all that follows this line: against accidents, as the log itself is against tampering. */
-  crc: z.number(),
+  /** Length of the first page, its newline included. */
+  first: z.number().int(),
+  /** CRC-32 of the first page and of the others: against accidents; tampering with the log is found by Verify. */
+  crc: z.tuple([z.number(), z.number()]),
 });
 export type Header = z.infer<typeof Header>;
-
-export interface Kept extends Header {
-  pages: Buffer[];
-}
 
 /** Where a scanner may begin instead of at the start of the log. */
 export interface Position {
@@ -52,21 +51,20 @@ export const positionOf = ({ head, fence, bytes }: Header): Position => ({ head,
  */
 export async function writeSnapshot(
   folder: string,
-  header: Omit<Header, 'v' | 'crc'>,
+  header: Omit<Header, 'v' | 'first' | 'crc'>,
   pages: Iterable<string>,
   current: () => boolean,
 ): Promise<boolean> {
   const lines: Buffer[] = [];
-  let crc = 0;
   for (const page of pages) {
-    const line = Buffer.from(`${page}\n`);
-    crc = crc32(line, crc);
-    lines.push(line);
+    lines.push(Buffer.from(`${page}\n`));
     await nextRound();
     if (!current()) return false;
   }
-  const first: Header = { v: VERSION, ...header, crc };
-  const body = JSON.stringify(first).slice(0, -1);
+  const [first = Buffer.alloc(0), ...rest] = lines;
+  const crc: Header['crc'] = [crc32(first), rest.reduce((sum, line) => crc32(line, sum), 0)];
+  const whole: Header = { v: VERSION, ...header, first: first.length, crc };
+  const body = JSON.stringify(whole).slice(0, -1);
   const path = join(folder, SNAPSHOT_FILE);
   const draft = `${path}.${randomUUID()}.tmp`;
   try {
@@ -79,15 +77,32 @@ export async function writeSnapshot(
   }
 }
 
-/** The state kept in a session's folder, if there is one of this version that fits the log. Never throws. */
-export async function readSnapshot(folder: string, fold: number): Promise<Kept | null> {
+/** The header of the state kept in a session's folder, and its first page, if it is of this version and fits the log. */
+export async function openSnapshot(folder: string, fold: number): Promise<{ header: Header; first: Buffer } | null> {
   try {
-    const bytes = await readFile(join(folder, SNAPSHOT_FILE));
-    const header = headerIn(bytes);
-    if (header?.fold !== fold || !(await fits(folder, header))) return null;
-    const rest = bytes.subarray(bytes.indexOf(NEWLINE) + 1);
-    if (crc32(rest) !== header.crc) return null;
-    return { ...header, pages: linesIn(rest) };
+    const file = await open(join(folder, SNAPSHOT_FILE), 'r');
+    try {
+      const start = await readAt(file, 0, HEADER_BYTES);
+      const header = headerIn(start);
+      if (header?.fold !== fold || !(await fits(folder, header))) return null;
+      const first = await readAt(file, start.indexOf(NEWLINE) + 1, header.first);
+      return crc32(first) === header.crc[0] ? { header, first: first.subarray(0, -1) } : null;
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return null;
+  }
+}
+
+/** The other pages of that very state, read at once; null if they are not there any more as they were. */
+export function restOf(folder: string, header: Header): Buffer[] | null {
+  try {
+    const bytes = readFileSync(join(folder, SNAPSHOT_FILE));
+    const now = headerIn(bytes);
+    const rest = bytes.subarray(bytes.indexOf(NEWLINE) + 1 + header.first);
+    const same = now?.head.hash === header.head.hash && now.fold === header.fold && now.first === header.first;
+    return same && crc32(rest) === header.crc[1] ? linesIn(rest) : null;
   } catch {
     return null;
   }
@@ -96,20 +111,15 @@ export async function readSnapshot(folder: string, fold: number): Promise<Kept |
 /** The first line alone, whichever version of the fold made the rest. `fitting`: only if it fits the log. Never throws. */
 export async function readHeader(folder: string, fitting: boolean): Promise<Header | null> {
   try {
-    const bytes = await startOf(join(folder, SNAPSHOT_FILE));
-    const header = headerIn(bytes);
-    return header && (!fitting || (await fits(folder, header))) ? header : null;
+    const file = await open(join(folder, SNAPSHOT_FILE), 'r');
+    try {
+      const header = headerIn(await readAt(file, 0, HEADER_BYTES));
+      return header && (!fitting || (await fits(folder, header))) ? header : null;
+    } finally {
+      await file.close();
+    }
   } catch {
     return null;
-  }
-}
-
-async function startOf(path: string): Promise<Buffer> {
-  const file = await open(path, 'r');
-  try {
-    return await readAt(file, 0, HEADER_BYTES);
-  } finally {
-    await file.close();
   }
 }
 

@@ -56,37 +56,104 @@ export function* pagesOf(state: SessionState): Generator<string> {
   yield* inPages([...seqOf]);
 }
 
-/** The state whose pages these are. Throws if they are not all there. */
-export function fromPages(pages: readonly Uint8Array[]): SessionState {
-  const first: FirstPage = parse(pages[0]);
-  const sizes = [...first.threads.map(({ entries }) => entries), first.calls, first.places];
-  if (pages.length !== sizes.reduce((sum, size) => sum + pagesFor(size), 1)) throw new TypeError('A page is missing.');
-  const rest = pages.slice(1);
-  const take = (size: number) => rest.splice(0, pagesFor(size));
+/** A state that was kept: the first page, and what the others hold when it is asked for. */
+export interface Kept {
+  first: Uint8Array;
+  /** The other pages, or null if they are gone. */
+  rest(): readonly Uint8Array[] | null;
+  /** Gives all records that were folded into the state, for who finds the pages gone. */
+  replay(each: (records: readonly LogRecord[]) => void): void;
+}
+
+/** A kept state, taken up again. Throws if its first page is none. */
+export function resume(kept: Kept): SessionState {
+  const first: FirstPage = parse(kept.first);
   const agents = [first.session.agent, ...first.session.roster];
-  const threads = first.threads.map((one): [ThreadId, ThreadState] => [one.id, thread(one, take(one.entries), agents)]);
-  const [calls, places] = [take(first.calls), take(first.places)];
+  const rest = once(() => Rest.of(first, kept));
   const state: SessionState = {
     ...first.session,
-    threads: new Map(threads),
+    threads: new Map(first.threads.map((one) => [one.id, thread(one, agents, rest)])),
     sandboxes: new Map(first.sandboxes),
     reserved: new Map(first.reserved),
     calls: new Map(),
     seqOf: new Map(),
   };
-  later(state, 'calls', () => new Map(items<ToolCall>(calls).map((call) => [call.id, call])));
-  later(state, 'seqOf', () => new Map(items<[EventId, Seq]>(places)));
+  later(state, 'calls', () => rest().calls());
+  later(state, 'seqOf', () => rest().places());
   return state;
+}
+
+/** What stands behind the first page. */
+interface Behind {
+  entries(thread: ThreadId): Entry[];
+  calls(): SessionState['calls'];
+  places(): SessionState['seqOf'];
+}
+
+/** The pages, each parsed when it is asked for. */
+class Rest implements Behind {
+  readonly #entries = new Map<ThreadId, Uint8Array[]>();
+  readonly #calls: Uint8Array[];
+  readonly #places: Uint8Array[];
+
+  /** From the pages; where they are gone, from the records that made them. */
+  static of(first: FirstPage, kept: Kept): Behind {
+    const pages = kept.rest();
+    const sizes = [...first.threads.map(({ entries }) => entries), first.calls, first.places];
+    if (pages?.length === sizes.reduce((sum, size) => sum + pagesFor(size), 0)) return new Rest(first, pages);
+    return new Refolded(kept);
+  }
+
+  private constructor(first: FirstPage, pages: readonly Uint8Array[]) {
+    const left = [...pages];
+    for (const { id, entries } of first.threads) this.#entries.set(id, left.splice(0, pagesFor(entries)));
+    this.#calls = left.splice(0, pagesFor(first.calls));
+    this.#places = left;
+  }
+
+  entries(thread: ThreadId): Entry[] {
+    return items<Entry>(this.#entries.get(thread) ?? []).map(mended);
+  }
+
+  calls(): SessionState['calls'] {
+    return new Map(items<ToolCall>(this.#calls).map((call) => [call.id, call]));
+  }
+
+  places(): SessionState['seqOf'] {
+    return new Map(items<[EventId, Seq]>(this.#places));
+  }
+}
+
+class Refolded implements Behind {
+  readonly #state: SessionState;
+
+  constructor(kept: Kept) {
+    const folding = new Folding();
+    kept.replay((records) => folding.take(records));
+    this.#state = folding.state ?? fold([]);
+  }
+
+  entries(thread: ThreadId): Entry[] {
+    return this.#state.threads.get(thread)?.entries ?? [];
+  }
+
+  calls(): SessionState['calls'] {
+    return this.#state.calls;
+  }
+
+  places(): SessionState['seqOf'] {
+    return this.#state.seqOf;
+  }
 }
 
 /** What a session is, taken up from a kept state and the records behind it, or from all records. */
 export class Folding {
   state: SessionState | null = null;
 
-  /** False if these pages can't be used: then all records are wanted. */
-  kept(pages: readonly Uint8Array[]): boolean {
+  /** False if it can't be used: then all records are wanted. */
+  kept(state: Kept): boolean {
     try {
-      this.state = fromPages(pages);
+      this.state = resume(state);
       return true;
     } catch {
       return false;
@@ -113,14 +180,21 @@ function stored(thread: ThreadState, agents: readonly AgentSnapshot[]): StoredTh
   return { ...rest, agent: known < 0 ? agent : known, open: place(open), last: place(last), entries: entries.length };
 }
 
-function thread(of: StoredThread, pages: readonly Uint8Array[], agents: readonly AgentSnapshot[]): ThreadState {
+function thread(of: StoredThread, agents: readonly AgentSnapshot[], rest: () => Behind): ThreadState {
   const agent = typeof of.agent === 'number' ? agents[of.agent] : of.agent;
   if (!agent) throw new TypeError('A thread has no agent.');
   const made: ThreadState = { ...of, agent, entries: [], open: null, last: null };
-  // The open and the last request are entries, the very same: the fold goes on writing into them.
-  const request = (place: number) => requestAt(made.entries, place);
+  // The open and the last request are entries, the very same: the fold goes on writing into them. Their places are good
+  // only until the fold moves entries, so they are looked up when the entries come.
+  const requests = new Map<number, ModelRequest>();
+  const places = [of.open, of.last].filter((place) => place !== null);
+  later(made, 'entries', () => {
+    const entries = rest().entries(of.id);
+    for (const place of places) requests.set(place, requestAt(entries, place));
+    return entries;
+  });
+  const request = (place: number): ModelRequest => requests.get(place) ?? requestAt(made.entries, place);
   const { open, last } = of;
-  later(made, 'entries', () => items<Entry>(pages).map(mended));
   if (open !== null) later(made, 'open', () => request(open));
   if (last !== null) later(made, 'last', () => request(last));
   return made;
@@ -152,6 +226,14 @@ const items = <T>(pages: readonly Uint8Array[]): T[] => pages.flatMap((page) => 
 
 const utf8 = new TextDecoder();
 const parse = <T>(page: Uint8Array | undefined): T => JSON.parse(utf8.decode(page));
+
+function once<T extends object>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
 
 /** A property that is made when it is first looked at, and from then on is an ordinary one. */
 function later<T extends object, K extends keyof T>(target: T, key: K, make: () => T[K]): void {

@@ -22,7 +22,7 @@ describe('the state of a long session', () => {
     const folding = new Folding();
     let read = 0;
     await rig.store.scan(rig.session, FOLD_VERSION, {
-      kept: (pages) => folding.kept(pages),
+      kept: (state) => folding.kept(state),
       take(records) {
         read += records.length;
         folding.take(records);

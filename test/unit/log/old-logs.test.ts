@@ -8,9 +8,10 @@ import { FORMAT_VERSION } from '../../../src/protocol/record.ts';
 import { validateMessages } from '../../../src/rehearsal/validate.ts';
 import { decide, nothingInHand } from '../../../src/session/decide.ts';
 import { apply, fold } from '../../../src/session/fold.ts';
-import { fromPages, pagesOf } from '../../../src/session/snapshot.ts';
+import { resume } from '../../../src/session/snapshot.ts';
 import type { SessionState, ThreadState } from '../../../src/session/state.ts';
 import { transcript } from '../../../src/session/transcript.ts';
+import { keptOf } from '../session/kept.ts';
 import { record, recordings } from './record-logs.ts';
 
 const LOGS = join(import.meta.dirname, '../../fixtures/logs');
@@ -68,8 +69,7 @@ describe('the stored logs', () => {
           expect(validateMessages(messages)).toBeUndefined();
         }
         for (let cut = 1; cut <= records.length; cut++) {
-          const pages = [...pagesOf(fold(records.slice(0, cut)))].map((page) => new TextEncoder().encode(page));
-          const again = fromPages(pages);
+          const again = resume(keptOf(fold(records.slice(0, cut))));
           for (const one of records.slice(cut)) apply(again, one);
           expect(again).toEqual(state);
         }

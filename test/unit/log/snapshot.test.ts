@@ -15,9 +15,13 @@ async function scanned(of: { scan: SessionWriter['scan'] }, fold = 1) {
   const read: LogRecord[] = [];
   let pages = 0;
   const found = await of.scan(fold, {
-    kept(kept) {
-      pages = kept.length;
-      said.push(...kept.map((page) => JSON.parse(Buffer.from(page).toString())));
+    kept({ first, rest, replay }) {
+      const others = rest();
+      if (others) {
+        const all = [first, ...others];
+        pages = all.length;
+        said.push(...all.map((page) => JSON.parse(Buffer.from(page).toString())));
+      } else replay((records) => said.push(...texts(records)));
       return true;
     },
     take(records) {
