@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import type { LogRecord } from '../protocol/record.ts';
 import type { LogSink, Scanned, SessionReading } from './log.ts';
 import { LOG_FILE } from './paths.ts';
@@ -9,6 +10,8 @@ import { openSnapshot, type Position, positionOf, restOf } from './snapshot.ts';
 
 /** Small enough that the event loop gets its turn every few milliseconds. */
 const CHUNK_BYTES = 512 * 1024;
+/** Read at once: on a busy machine each reading waits for its turn. */
+const READ_BYTES = 4 * CHUNK_BYTES;
 
 /**
  * Feeds a file to a scanner, from where the scanner stands up to byte `limit` or the end of the file, then settles it.
@@ -22,8 +25,11 @@ export async function scanFile(
   const file = await open(path, 'r');
   try {
     for await (const piece of pieces(file, scanner.offset, options.limit ?? Number.POSITIVE_INFINITY)) {
-      scanner.push(piece);
-      await options.afterChunk?.();
+      for (let start = 0; start < piece.length; start += CHUNK_BYTES) {
+        if (start > 0) await nextRound();
+        scanner.push(piece.subarray(start, start + CHUNK_BYTES));
+        await options.afterChunk?.();
+      }
     }
     scanner.settle();
   } finally {
@@ -33,7 +39,7 @@ export async function scanFile(
 
 /** The bytes from `start` to `end` or the end of the file. While one piece is worked on, the next is being read. */
 async function* pieces(file: FileHandle, start: number, end: number): AsyncGenerator<Buffer> {
-  const chunks = [Buffer.allocUnsafe(CHUNK_BYTES), Buffer.allocUnsafe(CHUNK_BYTES)] as const;
+  const chunks = [Buffer.allocUnsafe(READ_BYTES), Buffer.allocUnsafe(READ_BYTES)] as const;
   let at = start;
   const read = async (chunk: Buffer) => {
     const { bytesRead } = await file.read(chunk, 0, Math.min(chunk.length, Math.max(0, end - at)), at);

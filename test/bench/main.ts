@@ -1,6 +1,8 @@
 import { activation } from './activation.ts';
 import type { Promised } from './figure.ts';
 import type { Bench, Given } from './given.ts';
+import { appendDurable, appendVsRewrite } from './log-append.ts';
+import { logOpen } from './log-open.ts';
 import { search } from './search.ts';
 import { noTools, onDemandVsCoupled } from './ttft.ts';
 
@@ -9,6 +11,9 @@ const benches: Record<string, Bench> = {
   'ttft.no_tools': noTools,
   'ttft.on_demand_vs_coupled': onDemandVsCoupled,
   activation,
+  'log.append_durable': appendDurable,
+  'log.append_vs_rewrite': appendVsRewrite,
+  'log.open': logOpen,
   'log.search': search,
 };
 
