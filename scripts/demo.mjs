@@ -54,6 +54,7 @@ async function demo() {
   undo.push(() => rm(home, { recursive: true, force: true, maxRetries: 5 }));
   const folder = join(home, 'sample');
   await copySample(folder);
+  undo.push(() => removeContainers(folder));
 
   console.log(`The sample project is in ${folder}.`);
   if (desktop) return await openDesktop(desktop, folder);
@@ -68,6 +69,20 @@ async function prepareHands(have, missing) {
   if (other.osSandbox)
     console.log(`${why}\nThe agent works in the operating system’s own sandbox instead (${other.osSandbox}).`);
   else throw new Failed(`${why} ${neither.osSandbox}`);
+}
+
+/** What Drover made for this folder in the engine: nobody will open the folder again. @param {string} folder */
+async function removeContainers(folder) {
+  const docker = onPath('docker');
+  if (!docker) return;
+  const format = '{{.ID}} {{.Image}}';
+  const made = await run(docker, ['ps', '-a', '--filter', `label=drover.workspace=${folder}`, '--format', format]);
+  if (made.code !== 0) return;
+  for (const [id = '', image = ''] of made.output.split('\n').map((line) => line.split(' '))) {
+    if (id) await run(docker, ['rm', '--force', '--volumes', id]);
+    // The devcontainer tool makes an image per folder.
+    if (image.startsWith('vsc-')) await run(docker, ['rmi', image]);
+  }
 }
 
 /** Builds drover.vsix (and dist/), unless it is newer than all that goes into it. */
@@ -137,7 +152,8 @@ async function checkHeadless(image) {
   return code;
 }
 
-const interrupted = () =>
-  new Promise((resolve) => {
+function interrupted() {
+  return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve);
   });
+}

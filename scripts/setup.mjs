@@ -3,7 +3,8 @@
 // Needs nothing but Node ≥ 20 and npm, says what it installs and why, and does nothing where all is there already.
 
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { aptInstall } from './apt.mjs';
@@ -64,7 +65,7 @@ const makers = {
   browser: findBrowser,
   vscode: installServer,
   engine: async (log) => orFail(await ensureEngine({ install: mayUseApt(), log })).how,
-  image: async (log) => orFail(await ensureSampleImage({ log })).image,
+  image: makeSampleImage,
   osSandbox: async (log) => orFail(await ensureOsSandbox({ install: mayUseApt(), log })).how,
 };
 
@@ -166,6 +167,31 @@ function browserOfThisMachine() {
         );
   for (const file of [...names.map(onPath), ...places]) if (file && canRun(file)) return file;
   return null;
+}
+
+/**
+ * The image that the sample's devcontainer.json names: made of this machine's own programs where that can be, else of
+ * the public Node image. @type {(log: Log) => Promise<string>}
+ */
+async function makeSampleImage(log) {
+  const made = await ensureSampleImage({ log });
+  if (made.ok) return made.image;
+  const docker = onPath('docker');
+  if (!docker) throw new Failed(made.why);
+  log(
+    `Building the image ${made.image} on the public image node:24-bookworm: the sample's sandbox is a container of it.`,
+  );
+  const context = await mkdtemp(join(tmpdir(), 'drover-image-'));
+  try {
+    const user = 'dev:x:1000:1000:dev:/home/dev:/bin/bash';
+    const steps = `echo '${user}' >> /etc/passwd && mkdir -p /home/dev && chown 1000:1000 /home/dev`;
+    await writeFile(join(context, 'Dockerfile'), `FROM node:24-bookworm\nRUN ${steps}\nWORKDIR /workspace\n`);
+    const built = await run(docker, ['build', '-t', made.image, context], { timeoutMs: 900_000 });
+    if (built.code !== 0) throw new Failed(`${made.why}\n${lastLines(built.output, 4)}`);
+    return made.image;
+  } finally {
+    await rm(context, { recursive: true, force: true });
+  }
 }
 
 /** VS Code's own server and web workbench; returns the folder that has `out/server-main.js`. @type {(log: Log) => Promise<string>} */
