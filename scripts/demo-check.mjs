@@ -32,7 +32,10 @@ const sandboxed = records.some(({ event }) => event.type === 'drover.sandbox_rea
 const verdict = [
   ['the edit was asked for and allowed in the panel', asked],
   ['the tools ran in a sandbox', sandboxed],
-  ['the sample’s test failed before and passes now', after.code === 0],
+  [
+    `the sample’s test failed before and passes now, run ${image ? 'in a container of its image' : 'on this machine'}`,
+    after.code === 0,
+  ],
 ];
 for (const [what, yes] of verdict) console.log(`  ${yes ? '✓' : '✗'} ${what}`);
 if (after.code !== 0) console.log(lastLines(after.output, 20));

@@ -44,6 +44,10 @@ export async function prepare({ need, log = (line) => console.log(line) }) {
   /** @type {Prepared} */
   const prepared = { have: {}, missing: {} };
   for (const part of order.filter((name) => need.includes(name))) {
+    if (part === 'image' && prepared.missing.engine) {
+      prepared.missing.image = prepared.missing.engine;
+      continue;
+    }
     try {
       prepared.have[part] = await makers[part](log);
     } catch (error) {
