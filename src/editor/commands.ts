@@ -30,7 +30,8 @@ export const handlers: Record<CommandId, Handler> = {
   },
 
   async openSession(app, args) {
-    const session = sessionIn(app, args) ?? (await pickSession(app, 'Drover: which session?', app.sessions.all()));
+    const session =
+      sessionIn(app, args) ?? (await pickSession(app, 'Drover: which session?', () => app.sessions.all()));
     if (!session) return;
     const call = callIn(args);
     if (call) app.showCall(session, call);
@@ -42,7 +43,7 @@ export const handlers: Record<CommandId, Handler> = {
   },
 
   async interrupt(app, args) {
-    const running = app.sessions.active().filter((session) => session.running);
+    const running = () => app.sessions.active().filter((session) => session.running);
     const session =
       sessionIn(app, args) ??
       app.panels.active() ??
@@ -54,24 +55,24 @@ export const handlers: Record<CommandId, Handler> = {
 
   async continueSession(app, args) {
     needTrust();
-    const idle = app.sessions.active().filter((session) => !session.awake);
+    const idle = () => app.sessions.active().filter((session) => !session.awake);
     const session = sessionIn(app, args) ?? (await pickSession(app, 'Drover: which session should go on?', idle));
     if (session) await app.continueSession(session);
   },
 
   async approveNext(app) {
-    const { session, call } = oldest(app);
+    const { session, call } = await oldest(app);
     if (!app.seen(session)) return showFirst(app, { session, call }, 'allow');
     await app.answer(session, { call: call.id, result: 'allow', via: 'command', seen: session.state?.head.seq ?? -1 });
   },
 
   async denyNext(app) {
-    const { session, call } = oldest(app);
+    const { session, call } = await oldest(app);
     await deny(app, session, call.id, 'command');
   },
 
   async focusApproval(app) {
-    const { session } = oldest(app);
+    const { session } = await oldest(app);
     app.panels.open(session).focusApproval();
   },
 
@@ -105,7 +106,7 @@ export const handlers: Record<CommandId, Handler> = {
 
   async archiveSession(app, args) {
     const session =
-      sessionIn(app, args) ?? (await pickSession(app, 'Drover: archive which session?', app.sessions.active()));
+      sessionIn(app, args) ?? (await pickSession(app, 'Drover: archive which session?', () => app.sessions.active()));
     if (!session) return;
     if (session.running || session.pending.length > 0) {
       const go = 'Interrupt and Archive';
@@ -124,7 +125,7 @@ export const handlers: Record<CommandId, Handler> = {
   },
 
   async takeOver(app, args) {
-    const followed = app.sessions.active().filter((session) => session.holder && !session.holder.ours);
+    const followed = () => app.sessions.active().filter((session) => session.holder && !session.holder.ours);
     const session = sessionIn(app, args) ?? (await pickSession(app, 'Drover: take over which session?', followed));
     if (session) await app.actions.takeOver(session);
   },
@@ -138,13 +139,14 @@ export const handlers: Record<CommandId, Handler> = {
 
   async verifyLog(app, args) {
     const session =
-      sessionIn(app, args) ?? (await pickSession(app, 'Drover: verify the log of which session?', app.sessions.all()));
+      sessionIn(app, args) ??
+      (await pickSession(app, 'Drover: verify the log of which session?', () => app.sessions.all()));
     if (session) await app.logChecks.show(session);
   },
 
   async deleteSession(app, args) {
     const session =
-      sessionIn(app, args) ?? (await pickSession(app, 'Drover: delete which session?', app.sessions.all()));
+      sessionIn(app, args) ?? (await pickSession(app, 'Drover: delete which session?', () => app.sessions.all()));
     if (session) await deleteSession(app, session);
   },
 
@@ -152,7 +154,7 @@ export const handlers: Record<CommandId, Handler> = {
     const session =
       sessionIn(app, args) ??
       app.panels.active() ??
-      (await pickSession(app, 'Drover: export which session?', app.sessions.all()));
+      (await pickSession(app, 'Drover: export which session?', () => app.sessions.all()));
     if (!session) return;
     const { exportSession } = await import('./export-session.ts');
     await exportSession(session);
@@ -213,7 +215,8 @@ async function deny(app: App, session: LiveSession, call: EventId, via: 'command
   await app.answer(session, { call, result: 'deny', via, seen, ...(denyMessage ? { denyMessage } : {}) });
 }
 
-function oldest(app: App): Waiting {
+async function oldest(app: App): Promise<Waiting> {
+  await app.sessions.ready;
   const next = waitingCalls(app.sessions)[0];
   if (!next) throw new Refusal('Nothing waits for you: no session has a call that asks.');
   return next;
@@ -242,8 +245,10 @@ function needCall(app: App, args: readonly unknown[]): { session: LiveSession; c
   return { session, call };
 }
 
-async function pickSession(app: App, title: string, from: LiveSession[]): Promise<LiveSession | undefined> {
+/** Asks which of the sessions there are once all have been found: a command may be the first thing a window does. */
+async function pickSession(app: App, title: string, among: () => LiveSession[]): Promise<LiveSession | undefined> {
   await app.sessions.ready;
+  const from = among();
   if (from.length === 0) throw new Refusal('There is no session to do this with.');
   if (from.length === 1) return from[0];
   const picked = await vscode.window.showQuickPick(
