@@ -136,7 +136,9 @@ async function majorOf(node) {
 
 /** Chromium, or a relative that speaks the same protocol. @type {(log: Log) => Promise<string>} */
 async function findBrowser(log) {
-  const found = browserOfThisMachine();
+  const named = process.env.CHROME_PATH;
+  if (named && !canRun(named)) throw new Failed(`CHROME_PATH names ${named}, which can't be run; correct or unset it.`);
+  const found = named || browserOfThisMachine();
   if (found) return found;
   if (!mayUseApt()) {
     throw new Failed('No Chromium, Chrome or Edge was found; install one, or name its program in CHROME_PATH.');
@@ -150,8 +152,6 @@ async function findBrowser(log) {
 }
 
 function browserOfThisMachine() {
-  const named = process.env.CHROME_PATH;
-  if (named) return canRun(named) ? named : null;
   const names = [
     'chromium',
     'chromium-browser',
