@@ -49,7 +49,7 @@ class FolderWatch implements Disposable {
     if (this.#disposed) return;
     const target = nearest(this.#path);
     try {
-      this.#watcher = watch(target, { persistent: false }, (_kind, name) => this.#changed(name));
+      this.#watcher = watch(target, { persistent: false }, (kind, name) => this.#changed(kind, name));
       this.#watcher.on('error', () => this.#fallBack());
       this.#watched = target;
       this.#inode = inodeOf(target);
@@ -68,8 +68,13 @@ class FolderWatch implements Disposable {
     this.#poll.unref();
   }
 
-  #changed(name: string | null): void {
+  #changed(kind: string, name: string | null): void {
     if (this.#disposed) return;
+    // A file in it was written: the folder is still where it was. A log is written so often that looking would cost.
+    if (kind === 'change' && name !== null && this.#watched === this.#path) {
+      this.#onChange(name);
+      return;
+    }
     const before = this.#watched;
     const same = nearest(this.#path) === before && inodeOf(before) === this.#inode;
     if (same && before === this.#path) this.#onChange(name);

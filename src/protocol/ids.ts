@@ -24,11 +24,20 @@ export type SandboxId = z.infer<typeof SandboxId>;
 
 const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
+const LENGTH = 20;
+/** Asking for random bytes costs more than all the rest of an id, so they are asked for many ids at once. */
+const pool = new Uint8Array(LENGTH * 100);
+let used = pool.length;
+
 /** 20 characters of base 58: about 117 random bits, so ids never need a registry. */
 function random(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(20));
+  if (used === pool.length) {
+    crypto.getRandomValues(pool);
+    used = 0;
+  }
   let text = '';
-  for (const byte of bytes) text += ALPHABET[byte % ALPHABET.length];
+  for (const byte of pool.subarray(used, used + LENGTH)) text += ALPHABET[byte % ALPHABET.length];
+  used += LENGTH;
   return text;
 }
 

@@ -10,9 +10,11 @@ import { figure, quantile } from './figure.ts';
 import type { Bench } from './given.ts';
 import { writeLogs } from './search-logs.ts';
 
-const ROUNDS = 25;
-/** Records of one round; the rounds of both sides take turns, and their medians are compared. */
-const RECORDS = 80;
+const ROUNDS = 100;
+/** Records of one round: so few that both sides, which take turns, find the disk in the same mood. */
+const RECORDS = 40;
+/** The rounds that are compared are the quicker ones: what else the machine does only ever adds to them. */
+const SHARE = 0.25;
 
 /** What an agent typically says: a record of about 600 bytes. */
 const said = () => draft('agent.message', { content: [text('word '.repeat(60))] });
@@ -73,7 +75,7 @@ export const appendVsRewrite: Bench = async () => {
   ];
 };
 
-/** The medians, in ms, of two acts that take turns. The first round warms both up and is not counted. */
+/** What a quarter of the rounds of two acts that take turns stay below, in ms. The first round warms both up. */
 async function byTurns(one: () => unknown, other: () => unknown): Promise<[number, number]> {
   const times: [number[], number[]] = [[], []];
   for (let round = 0; round <= ROUNDS; round++) {
@@ -83,7 +85,7 @@ async function byTurns(one: () => unknown, other: () => unknown): Promise<[numbe
       if (round > 0) times[n]?.push(performance.now() - started);
     }
   }
-  return [quantile(times[0], 0.5), quantile(times[1], 0.5)];
+  return [quantile(times[0], SHARE), quantile(times[1], SHARE)];
 }
 
 /** A folder with sessions of some length. */

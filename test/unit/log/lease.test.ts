@@ -153,6 +153,31 @@ describe('a lease', () => {
     await expect(writer.append([said('b')])).rejects.toThrow(LeaseLost);
   });
 
+  it('is lost when another takes it between the look and the write of a heartbeat, which covers up what that one wrote', async () => {
+    const path = join(await temporary(), 'lease');
+    let meanwhile: (() => void) | undefined;
+    // The time is asked for just between the two.
+    const now = () => {
+      meanwhile?.();
+      meanwhile = undefined;
+      return new Date();
+    };
+    const lease = await new LeaseFile(path, { now }).take();
+    const lost = vi.fn();
+    lease.whenLost(lost);
+    meanwhile = () => {
+      const heartbeat = new Date().toISOString();
+      const theirs = JSON.stringify({ ...ELSEWHERE, fence: 2, space: 'elsewhere', token: 'theirs', heartbeat });
+      writeFileSync(`${path}.2`, theirs);
+      writeFileSync(path, theirs);
+    };
+    expect(await lease.renew()).toBe(false);
+    expect(JSON.parse(readFileSync(path, 'utf8')).fence).toBe(1);
+    expect(lost).toHaveBeenCalledTimes(1);
+    expect(lease.check()).toBe(false);
+    expect(new LeaseFile(path).current()).toMatchObject({ host: ELSEWHERE.host, fence: 2 });
+  });
+
   it('goes to exactly one of many that race for it in one moment', async () => {
     const path = join(await temporary(), 'lease');
     for (let round = 0; round < 20; round++) {
