@@ -15,8 +15,9 @@ const SCHEME = 'drover-log-check';
 export class LogChecks implements vscode.TextDocumentContentProvider, Disposable {
   readonly #sessions: Sessions;
   readonly #changed = new vscode.EventEmitter<vscode.Uri>();
-  readonly #registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
   readonly onDidChange = this.#changed.event;
+  /** Last: what is registered must be whole. */
+  readonly #registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
 
   constructor(sessions: Sessions) {
     this.#sessions = sessions;
