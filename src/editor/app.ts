@@ -105,6 +105,7 @@ export class App {
     this.#owned.add(
       new Notifications(this.sessions, {
         visible: (session) => this.panels.visible(session),
+        onVisibleChange: this.panels.onVisibleChange,
         open: async (session, call) => this.showCall(session, call),
         answer: (session, call, result, seen) => this.answer(session, { call, result, via: 'notification', seen }),
         failed: (error) => this.#background(error),

@@ -1,5 +1,5 @@
 import * as vscode from 'vscode';
-import type { Disposable } from '../protocol/disposable.ts';
+import { type Disposable, Disposables } from '../protocol/disposable.ts';
 import type { EventId } from '../protocol/ids.ts';
 import { callPhase } from '../session/fold.ts';
 import { asker, summary } from './describe.ts';
@@ -11,6 +11,8 @@ import { type Waiting, waitingCalls } from './waiting.ts';
 export interface NotificationHost {
   /** The session's panel is on screen, so its card is seen there. */
   visible(session: LiveSession): boolean;
+  /** Calls back when a panel has come on or left the screen. */
+  onVisibleChange(listener: () => void): Disposable;
   open(session: LiveSession, call: EventId): Promise<void>;
   answer(session: LiveSession, call: EventId, result: 'allow' | 'deny', seen: number): Promise<void>;
   failed(error: unknown): void;
@@ -24,14 +26,16 @@ export class Notifications implements Disposable {
   readonly #sessions: Sessions;
   readonly #host: NotificationHost;
   readonly #told = new Set<EventId>();
-  readonly #subscription: Disposable;
+  readonly #owned = new Disposables();
   #showing = false;
   #disposed = false;
 
   constructor(sessions: Sessions, host: NotificationHost) {
     this.#sessions = sessions;
     this.#host = host;
-    this.#subscription = sessions.onChange(() => this.#next());
+    this.#owned.add(sessions.onChange(() => this.#next()));
+    // A card nobody answered may have left the screen with its panel.
+    this.#owned.add(host.onVisibleChange(() => this.#next()));
     this.#next();
   }
 
@@ -73,6 +77,6 @@ export class Notifications implements Disposable {
 
   dispose(): void {
     this.#disposed = true;
-    this.#subscription.dispose();
+    this.#owned.dispose();
   }
 }

@@ -1,5 +1,5 @@
 import * as vscode from 'vscode';
-import { Disposables } from '../protocol/disposable.ts';
+import { Disposables, Emitter } from '../protocol/disposable.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import { importedPath } from './imported-id.ts';
@@ -22,6 +22,9 @@ export class Panels {
   readonly #left: ReturnType<PanelMemory['left']>;
   #activeRunning: boolean | undefined;
   readonly #owned = new Disposables();
+  readonly #visibleChanged = new Emitter<void>();
+  /** A panel has come on or left the screen. */
+  readonly onVisibleChange = this.#visibleChanged.on;
 
   constructor(extension: vscode.Uri, sessions: Sessions, actions: PanelActions, memory: PanelMemory) {
     this.#extension = extension;
@@ -108,11 +111,15 @@ export class Panels {
   #adopt(tab: vscode.WebviewPanel, session: LiveSession): SessionPanel {
     const panel = new SessionPanel(tab, session, this.#extension, this.#actions);
     this.#panels.set(session.id, panel);
-    panel.onDidChange(() => this.#changed());
+    panel.onDidChange(() => {
+      this.#changed();
+      this.#visibleChanged.fire();
+    });
     panel.onDidDispose(() => {
       this.#panels.delete(session.id);
       panel.dispose();
       this.#changed();
+      this.#visibleChanged.fire();
     });
     this.#changed();
     return panel;

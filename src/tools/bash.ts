@@ -12,7 +12,7 @@ import type { Outcome, Recovery, ToolContext } from './tools.ts';
 /** Characters the model gets; the whole is kept beside the log. */
 const SHOWN = 100 * 1024;
 /** Bytes per stream fetched from the sandbox: what `Outcome.whole` can hold. */
-const FETCHED = 8 * 1024 * 1024;
+const FETCHED = 32 * 1024 * 1024;
 const RESET_MS = 15_000;
 
 /*

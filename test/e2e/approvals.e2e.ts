@@ -49,7 +49,7 @@ describe('an approval', () => {
   it('is asked for in a notification when no panel is in view, and given there', async () => {
     await using desk = await Desk.open();
     await desk.workbench.command('Drover: Rehearse');
-    await desk.panel.root.waitFor({ timeout: 60_000 });
+    await allowUntil(desk, /schedule\.js/, 90_000);
     await desk.workbench.closeActiveTab();
     await desk.workbench.answer(/asks.*schedule\.js/, 'Allow');
     await eventually('the session to end', 90_000, () => hasEnded(desk));
