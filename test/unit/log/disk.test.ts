@@ -89,27 +89,32 @@ describe.skipIf(!canMount)('a read-only folder', () => {
 });
 
 describe.skipIf(!canMount)('a disk that can not make writes durable', () => {
-  it('takes the batch back, keeps what it was told before, and loses nothing of that in a power cut', async () => {
-    const disk = await failingDisk();
-    const { root, writer, id, log } = await sessionOn(disk.place);
-    const heard: string[] = [];
-    writer.onAppend((records) => heard.push(...texts(records)));
-    await writer.append([said('durable')]);
-    // Large enough to have pages of its own, which nothing that is written later makes dirty again.
-    const written = `written ${'x'.repeat(40_000)}`;
-    await writer.append([said(written)], { sync: false });
-    disk.fail();
-    const size = statSync(log).size;
-    const failing = [writer.append([said('refused'), big(3_000_000)]), writer.append([said('refused too')])];
-    for (const one of failing) await expect(one).rejects.toThrow(AppendFailed);
-    expect(statSync(log).size).toBe(size);
-    disk.mend();
-    await writer.append([said('after')]);
-    expect(heard).toEqual(['durable', written, 'after']);
-    await writer.release();
-    disk.powerCut();
-    const reading = await opened({ root }).read(id);
-    expect(texts(reading.records)).toEqual(['durable', written, 'after']);
-    expect(reading).toMatchObject({ damage: [], tornBytes: 0 });
-  });
+  // The writer syncs in another way once the disk has been quick for a while.
+  it.each([1, 20])(
+    'after %i syncs takes the batch back, keeps what it was told before, and loses nothing of that in a power cut',
+    async (syncs) => {
+      const disk = await failingDisk();
+      const { root, writer, id, log } = await sessionOn(disk.place);
+      const heard: string[] = [];
+      writer.onAppend((records) => heard.push(...texts(records)));
+      const durable = Array.from({ length: syncs }, (_, n) => `durable ${n}`);
+      for (const what of durable) await writer.append([said(what)]);
+      // Large enough to have pages of its own, which nothing that is written later makes dirty again.
+      const written = `written ${'x'.repeat(40_000)}`;
+      await writer.append([said(written)], { sync: false });
+      disk.fail();
+      const size = statSync(log).size;
+      const failing = [writer.append([said('refused'), big(3_000_000)]), writer.append([said('refused too')])];
+      for (const one of failing) await expect(one).rejects.toThrow(AppendFailed);
+      expect(statSync(log).size).toBe(size);
+      disk.mend();
+      await writer.append([said('after')]);
+      expect(heard).toEqual([...durable, written, 'after']);
+      await writer.release();
+      disk.powerCut();
+      const reading = await opened({ root }).read(id);
+      expect(texts(reading.records)).toEqual([...durable, written, 'after']);
+      expect(reading).toMatchObject({ damage: [], tornBytes: 0 });
+    },
+  );
 });
