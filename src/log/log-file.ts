@@ -1,33 +1,14 @@
-import {
-  closeSync,
-  constants,
-  fdatasync,
-  fdatasyncSync,
-  fstatSync,
-  openSync,
-  readSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fdatasync, fstatSync, openSync, readSync, truncateSync, writeSync } from 'node:fs';
 import { AppendFailed } from './log.ts';
-
-/** A sync that takes less, in ms, keeps the event loop no longer than other work does that is done in one go. */
-const QUICK_MS = 2;
-/** So many must have been quick, one after another, before one is done without another thread. */
-const QUICK_SYNCS = 4;
-/** After a slow one, so many more must be. */
-const SLOW_SYNCS = 8;
 
 /**
  * The file a log is appended to. Each append is one `write()` on an `O_APPEND` descriptor, made synchronously:
  * it only copies into the system's cache, and nothing can come between the check of the lease and the write.
- * The sync, which may take time, is not, unless the disk is quick.
+ * The sync, which may take as long as the disk likes, is not: another thread waits for it.
  */
 export class LogFile {
   readonly #path: string;
   readonly #fd: number;
-  /** Syncs in a row that were quick; below zero after one that was not. */
-  #quick = 0;
 
   private constructor(path: string, fd: number) {
     this.#path = path;
@@ -70,28 +51,9 @@ export class LogFile {
     if (written > 0 && this.size() === end + written) this.truncate(end);
   }
 
-  /**
-   * Makes everything written so far durable. Another thread does it, unless the disk has been so quick all along that
-   * handing it over would take as long: then it is done here, and one that is not quick any more ends that for a while.
-   */
+  /** Makes everything written so far durable; the event loop goes on meanwhile. */
   sync(done: (error: Error | null) => void): void {
-    const started = performance.now();
-    const ended = (error: Error | null) => {
-      const isQuick = !error && performance.now() - started < QUICK_MS;
-      this.#quick = isQuick ? this.#quick + 1 : -SLOW_SYNCS;
-      done(error);
-    };
-    if (this.#quick < QUICK_SYNCS) fdatasync(this.#fd, ended);
-    else ended(this.#syncHere());
-  }
-
-  #syncHere(): Error | null {
-    try {
-      fdatasyncSync(this.#fd);
-      return null;
-    } catch (error) {
-      return error instanceof Error ? error : new Error(String(error));
-    }
+    fdatasync(this.#fd, done);
   }
 
   /**

@@ -40,7 +40,7 @@ send() {
   if [ -s "$d/err" ]; then
     n=$(($(wc -c <"$d/err"))); [ $n -le "$limit" ] || stop
     [ $n -le "$head" ] || n=$head
-    [ $n -le $pe ] || { head -c $((n - pe)) <&4 >&2; pe=$n; }
+    [ $n -le $pe ] || { head -c $((n - pe)) <&4 >&9; pe=$n; }
   fi
 }
 finish() {
@@ -49,25 +49,28 @@ finish() {
   [ ! -s "$d/err" ] || ne=$(($(wc -c <"$d/err")))
   [ $((no - po)) -le "$tail" ] && [ $((ne - pe)) -le "$tail" ] || send
   so=$((no - po)) se=$((ne - pe))
-  if [ $se -gt "$tail" ]; then se=$tail; tail -c "$tail" "$d/err" | head -c "$tail" >&2
-  elif [ $se -gt 0 ]; then head -c $se <&4 >&2; fi
+  if [ $se -gt "$tail" ]; then se=$tail; tail -c "$tail" "$d/err" | head -c "$tail" >&9
+  elif [ $se -gt 0 ]; then head -c $se <&4 >&9; fi
   if [ $so -gt "$tail" ]; then so=$tail; tail -c "$tail" "$d/out" | head -c "$tail"
   elif [ $so -gt 0 ]; then head -c $so <&3; fi
   read -r ended code from to <"$d/rc"
   echo "$nonce $ended $code $from $to $no $po $so $ne $pe $se"
 }
 follow() {
-  trap '' PIPE; trap : USR1
+  trap '' PIPE USR1
   limit=1073741824 po=0 pe=0 nap=0.01 ticks=0 watch=
   exec 3<"$d/out" 4<"$d/err"
+  # A word of this shell itself would be taken for the command's.
+  exec 9>&2 2>/dev/null
   if [ "$1" != 0 ]; then sleep "$1" >/dev/null 2>&1 </dev/null & watch=$!; fi
   while [ ! -f "$d/rc" ]; do
     alive || { sleep 0.1; [ -f "$d/rc" ] || return 1; }
     send
     [ -z "$watch" ] || kill -0 "$watch" 2>/dev/null || { watch=; stop timed_out; }
     [ ! -f "$d/rc" ] || break
-    sleep $nap >/dev/null 2>&1 </dev/null & z=$!
-    wait $z; w=$?
+    # Only the wait may be cut short: a trap that bash runs while it parses a substitution spoils that substitution.
+    trap : USR1; sleep $nap >/dev/null 2>&1 </dev/null & z=$!
+    wait $z; w=$?; trap '' USR1
     if [ $w -gt 128 ]; then kill $z 2>/dev/null; elif [ $w -ne 0 ]; then nap=1; sleep 1; fi
     ticks=$((ticks + 1))
     case $ticks in 3) nap=0.03 ;; 10) nap=0.1 ;; 40) nap=0.2 ;; esac

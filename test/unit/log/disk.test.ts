@@ -89,7 +89,7 @@ describe.skipIf(!canMount)('a read-only folder', () => {
 });
 
 describe.skipIf(!canMount)('a disk that can not make writes durable', () => {
-  // The writer syncs in another way once the disk has been quick for a while.
+  // What came before must not matter.
   it.each([1, 20])(
     'after %i syncs takes the batch back, keeps what it was told before, and loses nothing of that in a power cut',
     async (syncs) => {
