@@ -29,7 +29,7 @@ import {
 export const codeServer = { package: 'code-server@4.139.1', vscode: '1.139.1' };
 
 /**
- * @typedef {'packages' | 'node24' | 'browser' | 'vscode' | 'engine' | 'image' | 'osSandbox'} Part
+ * @typedef {'packages' | 'node24' | 'browser' | 'vscode' | 'engine' | 'image' | 'osSandbox' | 'busybox'} Part
  * @typedef {{ have: Partial<Record<Part, string>>, missing: Partial<Record<Part, string>> }} Prepared
  *   `have`: what serves, such as the path of the browser. `missing`: one sentence each, what to do about it.
  */
@@ -59,7 +59,7 @@ export async function prepare({ need, log = (line) => console.log(line) }) {
 }
 
 /** @type {readonly Part[]} */
-const order = ['packages', 'node24', 'browser', 'vscode', 'engine', 'image', 'osSandbox'];
+const order = ['packages', 'node24', 'browser', 'vscode', 'engine', 'image', 'osSandbox', 'busybox'];
 
 /** @typedef {(line: string) => void} Log */
 /** @type {Record<Part, (log: Log) => Promise<string>>} */
@@ -71,6 +71,7 @@ const makers = {
   engine: async (log) => orFail(await ensureEngine({ install: mayUseApt(), log })).how,
   image: makeSampleImage,
   osSandbox: async (log) => orFail(await ensureOsSandbox({ install: mayUseApt(), log })).how,
+  busybox: findBusybox,
 };
 
 /** @template {{ ok: boolean, why: string }} T @param {T} result @returns {T} */
@@ -132,6 +133,17 @@ async function findNode(log) {
 async function majorOf(node) {
   const { code, output } = await run(node, ['--version'], { timeoutMs: 20_000 });
   return code === 0 ? Number.parseInt(output.slice(1), 10) : 0;
+}
+
+/** A shell and tools of another kind, to test sandboxes with. @type {(log: Log) => Promise<string>} */
+async function findBusybox(log) {
+  if (!onPath('busybox') && mayUseApt()) {
+    log('Installing busybox with apt-get, as the tools are tested in a container that has nothing else.');
+    await aptInstall(['busybox']);
+  }
+  const found = onPath('busybox');
+  if (!found) throw new Failed('busybox was not found; install it to test sandboxes that have nothing else.');
+  return found;
 }
 
 /** Chromium, or a relative that speaks the same protocol. @type {(log: Log) => Promise<string>} */
