@@ -2,9 +2,10 @@ import { mkdir, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SessionReading } from '../../src/log/log.ts';
 import { openStore } from '../../src/log/store.ts';
-import { removeLabelled } from '../support/engine.ts';
+import { docker } from '../support/engine.ts';
 import { mountMemory, unmount } from '../support/memory-disk.ts';
 import { HostProcess } from './host-process.ts';
+import type { OwnEngine } from './own-engine.ts';
 import type { Strike } from './plan.ts';
 
 export const IMAGE = 'drover-tiny:latest';
@@ -19,7 +20,8 @@ export interface CourseOptions {
   retryBaseMs?: number;
   /** KiB of a disk of its own for the sessions. */
   diskKib?: number;
-  env?: NodeJS.ProcessEnv;
+  /** Default: the machine's own. */
+  engine?: OwnEngine;
 }
 
 /** One session in a folder of its own, from its first host process to the last. */
@@ -45,7 +47,7 @@ export class Course {
 
   /** A host begins to work on the session. */
   start(strike?: Strike): HostProcess {
-    const { url, leaseMs, retryBaseMs, env } = this.#options;
+    const { url, leaseMs, retryBaseMs, engine } = this.#options;
     const plan = {
       workspace: this.workspace,
       cache: join(this.#folder, 'cache'),
@@ -53,9 +55,10 @@ export class Course {
       image: IMAGE,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(retryBaseMs === undefined ? {} : { retryBaseMs }),
+      ...(engine ? { restart: [...engine.restart] } : {}),
       ...(strike ? { strike } : {}),
     };
-    const host = new HostProcess(plan, { ...process.env, ...env });
+    const host = new HostProcess(plan, engine ? { ...process.env, DOCKER_HOST: engine.host } : process.env);
     this.hosts.push(host);
     return host;
   }
@@ -92,9 +95,21 @@ export class Course {
     return text.split('\n').filter(Boolean);
   }
 
+  /** The session's containers, one in each line of `format`. */
+  containers(format: string): string[] {
+    return this.#docker('ps', '--all', '--filter', `label=drover.workspace=${this.workspace}`, '--format', format)
+      .split('\n')
+      .filter(Boolean);
+  }
+
+  #docker(...args: string[]): string {
+    return this.#options.engine?.docker(...args) ?? docker(...args);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.hosts.map((host) => host.end()));
-    removeLabelled(`drover.workspace=${this.workspace}`);
+    const left = this.containers('{{.ID}}');
+    if (left.length > 0) this.#docker('rm', '--force', '--volumes', ...left);
     if (this.#options.diskKib !== undefined) unmount(join(this.workspace, '.drover'));
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ensureTinyImage } from '../../scripts/image.mjs';
 import { describeWith, engineAvailable } from '../support/engine.ts';
-import { canMount } from '../support/memory-disk.ts';
-import { type Counts, GROUPS, sampleOf } from './points.ts';
+import { type Counts, GROUPS, lacking, sampleOf } from './points.ts';
 import { CrashRun } from './run.ts';
 
 const engine = await engineAvailable();
-const noDisk = !canMount();
 
 /** ms for the points of one group. */
 const GROUP_MS = 120_000;
@@ -27,8 +25,8 @@ describeWith(engine, 'a session loses nothing, and does nothing twice, when', ()
   });
 
   for (const group of GROUPS) {
-    it.skipIf(group.needsDisk && noDisk)(group.name, { timeout: GROUP_MS }, async () => {
-      const report = await run.play(sampleOf(group, counts), Date.now() + GROUP_MS);
+    it.skipIf(lacking(group) !== undefined)(group.name, { timeout: GROUP_MS }, async () => {
+      const report = await run.play(group, sampleOf(group, counts), Date.now() + GROUP_MS);
       expect(report).toMatchObject({ survived: report.points, duplicated: 0, lost: 0, failures: [], missed: [] });
       expect(report.points).toBeGreaterThan(0);
     });

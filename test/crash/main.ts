@@ -2,8 +2,7 @@
  * Strikes a session at every point there is, and says what became of it.
  * Usage: node main.ts [part of a group's name]…
  */
-import { canMount } from '../support/memory-disk.ts';
-import { GROUPS } from './points.ts';
+import { GROUPS, lacking } from './points.ts';
 import { CrashRun, type Report } from './run.ts';
 
 /** ms for all of it. */
@@ -24,12 +23,13 @@ const reports: Report[] = [];
 const counts = await run.count();
 for (const group of GROUPS) {
   if (wanted.length > 0 && !wanted.some((part) => group.name.includes(part))) continue;
-  if (group.needsDisk && !canMount()) {
-    console.log(`  - left out, as it needs root on Linux: ${group.name}`);
+  const why = lacking(group);
+  if (why !== undefined) {
+    console.log(`  - left out, as ${why}: ${group.name}`);
     continue;
   }
   const since = Date.now();
-  const report = await run.play(group.points(counts), started + MOST_MS);
+  const report = await run.play(group, group.points(counts), started + MOST_MS);
   reports.push(report);
   console.log(`  ${report.survived} of ${report.points} survived: ${group.name} (${seconds(since)})`);
   for (const failure of report.failures) console.log(`    ✗ ${failure}`);

@@ -21,7 +21,7 @@ export const Where = z.discriminatedUnion('kind', [
 export type Where = z.infer<typeof Where>;
 
 /** What happens then. `reboot`: the container dies, and the host with it. */
-export const Act = z.enum(['kill', 'kill_container', 'reboot', 'stop', 'fill_disk']);
+export const Act = z.enum(['kill', 'kill_container', 'reboot', 'stop', 'fill_disk', 'restart_engine']);
 export type Act = z.infer<typeof Act>;
 
 export const Strike = z.object({ where: Where, act: Act });
@@ -39,6 +39,8 @@ export const Plan = z.object({
   /** ms before a request that failed is made again; default: the harness's own. */
   retryBaseMs: z.number().optional(),
   strike: Strike.optional(),
+  /** The command that kills the engine and starts it again. */
+  restart: z.array(z.string()).optional(),
 });
 export type Plan = z.infer<typeof Plan>;
 

@@ -5,6 +5,7 @@ import { startRehearsal } from '../../src/rehearsal/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { Course, type CourseOptions } from './course.ts';
 import type { HostProcess } from './host-process.ts';
+import type { OwnEngine } from './own-engine.ts';
 import type { Act, Strike, Where } from './plan.ts';
 import { type Allowed, type Verdict, verdictOf } from './verdict.ts';
 
@@ -31,6 +32,8 @@ export interface Rig {
   folder: string;
   /** Where the rehearsal answers. */
   url: string;
+  /** An engine that may be killed, for the points that do so. */
+  engine?: OwnEngine;
 }
 
 /** The point as one line, and as the name of a folder. */
@@ -111,7 +114,7 @@ async function endOf(host: HostProcess, said: 'done' | 'lost' | 'killed'): Promi
   return said === 'killed' || host.has(said) ? [] : [`a host ended without being ${said}`];
 }
 
-function once({ strike }: Extract<Point, { kind: 'once' }>, folder: string, { url }: Rig) {
+function once({ strike }: Extract<Point, { kind: 'once' }>, folder: string, { url, engine }: Rig) {
   const isFull = strike.act === 'fill_disk';
   const act = async (course: Course) => {
     const host = course.start(strike);
@@ -121,8 +124,10 @@ function once({ strike }: Extract<Point, { kind: 'once' }>, folder: string, { ur
     if (isFull) return [...problems, ...pauseProblems(host)];
     return kills ? [...problems, ...(await endOf(course.start(), 'done'))] : problems;
   };
-  const deadContainer = strike.act === 'kill_container' || strike.act === 'reboot';
-  return play(folder, isFull ? { url, diskKib: DISK_KIB } : { url }, act, { deadContainer });
+  const deadContainer = strike.act !== 'kill' && strike.act !== 'fill_disk';
+  const options: CourseOptions = { url, ...(isFull ? { diskKib: DISK_KIB } : {}) };
+  if (strike.act === 'restart_engine' && engine) options.engine = engine;
+  return play(folder, options, act, { deadContainer });
 }
 
 function pauseProblems(host: HostProcess): string[] {

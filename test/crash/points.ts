@@ -1,4 +1,6 @@
 import type { Fault } from '../../src/rehearsal/faults.ts';
+import { canMount } from '../support/memory-disk.ts';
+import { canHaveEngine } from './own-engine.ts';
 import type { Act, Where } from './plan.ts';
 import type { Point } from './point.ts';
 
@@ -21,8 +23,8 @@ export interface Group {
   points(counts: Counts): Point[];
   /** In every `npm test` one of so many is played, always the same ones. */
   sample: number;
-  /** It needs a small disk of its own, which not every machine lets us have. */
-  needsDisk?: true;
+  /** What it needs of its own, which not every machine lets us have. */
+  needs?: 'disk' | 'engine';
 }
 
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, index) => index + 1);
@@ -88,9 +90,22 @@ export const GROUPS: readonly Group[] = [
     // Near the end a record or two may still fit in what the disk rounds up.
     points: ({ appends }) => every(5, 2, appends - 5).map((n) => strike(append(n, 'before'), 'fill_disk')),
     sample: 10,
-    needsDisk: true,
+    needs: 'disk',
+  },
+  {
+    name: 'the engine is killed and started again',
+    points: ({ ready, appends }) => every(4, ready, appends).map((n) => strike(append(n, 'after'), 'restart_engine')),
+    sample: 12,
+    needs: 'engine',
   },
 ];
+
+/** Why a group can't be played here; undefined if it can. */
+export function lacking({ needs }: Group): string | undefined {
+  if (needs === 'disk' && !canMount()) return 'a disk of its own takes root on Linux';
+  if (needs === 'engine' && !canHaveEngine()) return 'an engine of its own takes root on Linux, and dockerd';
+  return undefined;
+}
 
 /** The points of a group that every `npm test` plays. */
 export const sampleOf = ({ points, sample }: Group, counts: Counts): Point[] =>
@@ -124,12 +139,15 @@ function faults({ requests }: Counts): Point[] {
   });
 }
 
-/** Also directly after a call was recorded as started, when the next host has done it anew. */
+/** Also when a call was recorded as started but may not have reached the engine, and the next host has done it anew. */
 function pauses({ appends, ready }: Counts): Point[] {
   const started: Point[] = [3, 22, 0].map((n) => ({ kind: 'pause', where: append(ready + 1, 'after'), appends: n }));
+  const onTheWay = [2, 6, 12, 20, 30, 45, 60, 90].map((ms): Point => {
+    return { kind: 'pause', where: { kind: 'running', n: 1, ms }, appends: 22 };
+  });
   const others = every(7, 3, appends - 3).map((n, index): Point => {
     const when = index % 2 === 0 ? 'before' : 'after';
     return { kind: 'pause', where: append(n, when), appends: [6, 18, 0][index % 3] ?? 0 };
   });
-  return [...started, ...others];
+  return [...started, ...onTheWay, ...others];
 }

@@ -5,8 +5,9 @@ import { docker } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
 import { Course } from './course.ts';
 import { endAllHosts, type HostProcess } from './host-process.ts';
+import { OwnEngine } from './own-engine.ts';
 import { nameOf, type Point, survive } from './point.ts';
-import type { Counts } from './points.ts';
+import type { Counts, Group } from './points.ts';
 import { verdictOf } from './verdict.ts';
 
 /** Two sessions at a time: each waits for its engine as much as it works. */
@@ -27,6 +28,7 @@ export interface Report {
 export class CrashRun {
   readonly folder: string;
   readonly #server: Rehearsal;
+  #engine: OwnEngine | undefined;
 
   private constructor(folder: string, server: Rehearsal) {
     this.folder = folder;
@@ -52,19 +54,22 @@ export class CrashRun {
   }
 
   /** Plays these points; what comes after `deadline` (ms since 1970) did not survive. */
-  async play(points: readonly Point[], deadline: number): Promise<Report> {
+  async play({ needs }: Group, points: readonly Point[], deadline: number): Promise<Report> {
+    if (needs === 'engine') this.#engine ??= await OwnEngine.start(join(this.folder, 'engine'));
     const report: Report = { points: 0, survived: 0, duplicated: 0, lost: 0, missed: [], failures: [] };
     const left = [...points];
     const next = async (): Promise<void> => {
       for (let point = left.shift(); point; point = left.shift()) await this.#play(point, deadline, report);
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, next));
+    // An engine that is killed is killed for every session on it.
+    await Promise.all(Array.from({ length: needs === 'engine' ? 1 : AT_ONCE }, next));
     return report;
   }
 
   /** Ends every process, container and folder of this run. */
   async [Symbol.asyncDispose](): Promise<void> {
     await endAllHosts();
+    await this.#engine?.[Symbol.asyncDispose]();
     await this.#server.close();
     const format = '{{.ID}} {{.Label "drover.workspace"}}';
     const rows = docker('ps', '--all', '--filter', 'label=drover.workspace', '--format', format).split('\n');
@@ -77,7 +82,8 @@ export class CrashRun {
     const name = nameOf(point);
     try {
       if (Date.now() > deadline) throw new Error('the time was over');
-      const verdict = await survive(point, { folder: this.folder, url: this.#server.url });
+      const engine = this.#engine && { engine: this.#engine };
+      const verdict = await survive(point, { folder: this.folder, url: this.#server.url, ...engine });
       if (!verdict) {
         report.missed.push(name);
         return;

@@ -64,14 +64,19 @@ export class Striker implements Watch {
 
   #do(act: Act): void {
     if (act === 'kill_container' || act === 'reboot') killContainers(this.#plan.workspace);
+    if (act === 'restart_engine') restartEngine(this.#plan.restart ?? []);
     if (act === 'fill_disk') fill(join(this.#plan.workspace, '.drover', FILLER));
     if (act === 'stop') process.kill(process.pid, 'SIGSTOP');
     if (act === 'kill' || act === 'reboot') process.kill(process.pid, 'SIGKILL');
   }
 }
 
+function restartEngine([program = '', ...args]: readonly string[]): void {
+  execFileSync(program, args, { stdio: 'pipe', timeout: 60_000 });
+}
+
 /** Kills what runs for this workspace, and returns when it is dead. */
-export function killContainers(workspace: string): void {
+function killContainers(workspace: string): void {
   const docker = (...args: string[]) => execFileSync('docker', args, { encoding: 'utf8', timeout: 30_000 });
   const running = docker('ps', '--quiet', '--filter', `label=drover.workspace=${workspace}`)
     .split('\n')

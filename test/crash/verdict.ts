@@ -1,6 +1,5 @@
 import { isKnown } from '../../src/protocol/event.ts';
 import type { LogRecord } from '../../src/protocol/record.ts';
-import { docker } from '../support/engine.ts';
 import { type Course, LINES } from './course.ts';
 import { chainProblems } from './promises/chain.ts';
 import { endProblems, prefixProblems } from './promises/fold.ts';
@@ -22,7 +21,7 @@ export interface Allowed {
   errors?: boolean;
   /** The end of the log was torn once, and the next host said so. */
   torn?: boolean;
-  /** A container that was killed when nothing needed it any more: it is reaped at the next start. */
+  /** A container that was killed may be left, where nothing or no engine took it away: it is reaped at the next start. */
   deadContainer?: boolean;
 }
 
@@ -76,8 +75,8 @@ function effectProblems(effects: readonly string[]): string[] {
 
 /** One sandbox lives; those that were lost, or half made, are gone. */
 function containerProblems(course: Course, mayBeDead: boolean): string[] {
-  const filter = `label=drover.workspace=${course.workspace}`;
-  const states = docker('ps', '--all', '--filter', filter, '--format', '{{.State}}').split('\n');
-  const fine = states.join() === 'running' || (mayBeDead && states.join() === 'exited');
+  const states = course.containers('{{.State}}');
+  const left = states.filter((state) => !(mayBeDead && state === 'exited'));
+  const fine = left.join() === 'running' || (mayBeDead && left.length === 0);
   return fine ? [] : [`the containers left are: ${states.join() || 'none'}`];
 }
