@@ -49,7 +49,8 @@ export class OwnEngine {
   static async start(folder: string): Promise<OwnEngine> {
     mkdirSync(folder, { recursive: true });
     const namespaces = ['--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child'];
-    const first = spawn('unshare', [...namespaces, 'sleep', 'infinity'], { stdio: 'ignore' });
+    // It ends when its input does: with us, however we end.
+    const first = spawn('unshare', [...namespaces, 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] });
     const inside = await eventually('the first process of the namespaces', 5000, () => childOf(first.pid));
     const engine = new OwnEngine(first, folder, `drover-crash-${process.pid}`, inside);
     try {

@@ -28,6 +28,7 @@ export interface Report {
 export class CrashRun {
   readonly folder: string;
   readonly #server: Rehearsal;
+  readonly #slots = new Slots(AT_ONCE);
   #engine: OwnEngine | undefined;
 
   private constructor(folder: string, server: Rehearsal) {
@@ -53,13 +54,16 @@ export class CrashRun {
     return this.#count(host);
   }
 
-  /** Plays these points; what comes after `deadline` (ms since 1970) did not survive. */
+  /** Plays these points of a group; what comes after `deadline` (ms since 1970) did not survive. */
   async play({ needs }: Group, points: readonly Point[], deadline: number): Promise<Report> {
     if (needs === 'engine') this.#engine ??= await OwnEngine.start(join(this.folder, 'engine'));
     const report: Report = { points: 0, survived: 0, duplicated: 0, lost: 0, missed: [], failures: [] };
     const left = [...points];
     const next = async (): Promise<void> => {
-      for (let point = left.shift(); point; point = left.shift()) await this.#play(point, deadline, report);
+      for (let point = left.shift(); point; point = left.shift()) {
+        await this.#slots.take();
+        await this.#play(point, deadline, report).finally(() => this.#slots.give());
+      }
     };
     // An engine that is killed is killed for every session on it.
     await Promise.all(Array.from({ length: needs === 'engine' ? 1 : AT_ONCE }, next));
@@ -111,5 +115,26 @@ export class CrashRun {
       provisioning: count('drover.sandbox_provisioning'),
       requests: this.#server.requests.filter(({ path }) => path === '/v1/messages').length,
     };
+  }
+}
+
+/** Lets so many at once do something; the others wait, first come first served. */
+class Slots {
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async take(): Promise<void> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  give(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#free += 1;
   }
 }
