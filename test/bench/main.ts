@@ -3,6 +3,7 @@ import type { Promised } from './figure.ts';
 import type { Bench, Given } from './given.ts';
 import { appendDurable, appendVsRewrite } from './log-append.ts';
 import { logOpen } from './log-open.ts';
+import { logWake } from './log-wake.ts';
 import { search } from './search.ts';
 import { noTools, onDemandVsCoupled } from './ttft.ts';
 
@@ -15,6 +16,7 @@ const benches: Record<string, Bench> = {
   'log.append_vs_rewrite': appendVsRewrite,
   'log.open': logOpen,
   'log.search': search,
+  'log.wake': logWake,
 };
 
 const given: Given = JSON.parse(process.argv[2] ?? '{}');

@@ -9,6 +9,7 @@ import type { Environment, EnvironmentConfig } from '../../src/protocol/environm
 import { EnvironmentId, mint, type SessionId, type ThreadId } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
 import { type Rehearsal, startRehearsal } from '../../src/rehearsal/server.ts';
+import { fold } from '../../src/session/fold.ts';
 import { makeFolder } from '../support/temp.ts';
 
 /** What a model takes for its first token here, ms: a common value of the real ones, at the quick end. */
@@ -19,6 +20,8 @@ export interface Turn {
   session: SessionId;
   primary: ThreadId;
 }
+
+export type Process = { store: SessionStore; engine: Engine };
 
 /** Drover without an editor: the same engine that the extension starts, on a folder and a model server of its own. */
 export class Rig {
@@ -34,18 +37,53 @@ export class Rig {
     this.#home = home;
     this.folder = folder;
     this.server = server;
-    this.store = openStore({ root: join(folder, '.drover') });
-    this.engine = createEngine({
-      store: this.store,
-      workspaceFolder: folder,
+    const { store, engine } = this.#process();
+    this.store = store;
+    this.engine = engine;
+  }
+
+  /** What one process holds: a store and an engine over the same folder and server. */
+  #process(): Process {
+    const store = openStore({ root: join(this.folder, '.drover') });
+    const engine = createEngine({
+      store,
+      workspaceFolder: this.folder,
       apiKey: async () => 'bench',
-      baseUrl: () => server.url,
+      baseUrl: () => this.server.url,
       dockerHost: '',
-      cacheFolder: join(home, 'cache'),
-      rehearsalUrl: async () => server.url,
+      cacheFolder: join(this.#home, 'cache'),
+      rehearsalUrl: async () => this.server.url,
       devcontainerCli: join(root, 'dist/devcontainers-cli/devcontainer.js'),
       onProgress: () => {},
     });
+    return { store, engine };
+  }
+
+  /** Measures as a process that has just started and knows nothing would. */
+  async afresh(measure: (process: Process) => Promise<number>): Promise<number> {
+    const { store, engine } = this.#process();
+    try {
+      return await measure({ store, engine });
+    } finally {
+      await engine.dispose();
+      await store.dispose();
+    }
+  }
+
+  /** Makes a sandbox for a session that has none, measured by the caller; `remove` takes it away again. */
+  async provisioner({ session }: Turn, { store, engine }: Process = this) {
+    const writer = await store.acquire(session, 'a benchmark');
+    const { environment } = fold((await writer.read()).records);
+    const owner = {
+      session,
+      environment,
+      workspaceFolder: this.folder,
+      record: async (drafts: Parameters<typeof writer.append>[0]) => void (await writer.append(drafts)),
+    };
+    return {
+      make: () => engine.sandboxes.acquire(owner),
+      remove: () => engine.sandboxes.remove(owner, 'measured'),
+    };
   }
 
   static async open(): Promise<Rig> {

@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import type { EnvironmentConfig } from '../../src/protocol/environment.ts';
-import { fold } from '../../src/session/fold.ts';
 import { figure, quantile } from './figure.ts';
 import type { Bench } from './given.ts';
 import { Rig } from './rig.ts';
@@ -91,19 +90,12 @@ export const onDemandVsCoupled: Bench = async ({ have }, say) => {
 /** The other design: the container first, then the same turn. */
 async function firstTextCoupled(rig: Rig, config: EnvironmentConfig): Promise<number> {
   const turn = await rig.session(config);
-  const writer = await rig.store.acquire(turn.session, 'bench');
-  const { environment } = fold((await writer.read()).records);
-  const owner = {
-    session: turn.session,
-    environment,
-    workspaceFolder: rig.folder,
-    record: async (drafts: Parameters<typeof writer.append>[0]) => void (await writer.append(drafts)),
-  };
+  const { make, remove } = await rig.provisioner(turn);
   const started = performance.now();
-  await rig.engine.sandboxes.acquire(owner);
+  await make();
   const provisioned = performance.now() - started;
   const first = await rig.firstText(turn, 'Say it.');
-  await rig.engine.sandboxes.remove(owner, 'measured');
+  await remove();
   return provisioned + first;
 }
 

@@ -11,7 +11,7 @@ import { upDevcontainer } from './devcontainer.ts';
 import { findConfig, NoConfig } from './devcontainer-config.ts';
 import { startImage } from './image.ts';
 import { LABEL, withLabels } from './labels.ts';
-import { isReady, settle } from './settle.ts';
+import { settle } from './settle.ts';
 
 /** Sandboxes in containers of a local engine. */
 export class DockerHands implements Hands {
@@ -65,7 +65,7 @@ export class DockerHands implements Hands {
       const found = SandboxId.safeParse(info.Labels[LABEL.sandbox]);
       if (info.State === 'running' && found.success && !this.#lost.has(found.data)) {
         const sandbox = await this.#settle(owner, found.data, container, {}, true).catch(() => undefined);
-        if (sandbox && (await isReady(sandbox))) return sandbox;
+        if (sandbox) return sandbox;
       }
       // Half-made by a process that died, or dead itself: of no use to anyone.
       if (!id) await container.remove({ force: true, v: true }).catch(() => {});

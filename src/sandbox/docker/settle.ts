@@ -13,10 +13,11 @@ const PROBE_MS = 20_000;
 /*
  * Says whether the user may write to the workspace, without ever changing it: an empty file is made and removed.
  * A home folder is made where there is none, or half of all programs fail.
- * Then, if a second argument is given, leaves that file as the mark of a finished provisioning.
+ * Of the mark of a finished provisioning: $2 leaves it there, $3 asks for it first.
  */
 const PROBE = `
 [ -d "$1" ] || { echo missing; exit 0; }
+[ -z "$3" ] || [ -f "$3" ] || { echo half-made; exit 0; }
 [ -d "$HOME" ] || mkdir -p "$HOME" 2>/dev/null
 f=$1/.drover-probe-$$
 if (: >"$f") 2>/dev/null; then rm -f "$f"; echo writable
@@ -29,7 +30,7 @@ export interface SettleOptions {
   container: Docker.Container;
   onLost: (reason: string) => Promise<void>;
   onProgress?: ((line: string) => void) | undefined;
-  /** It was just made, not found. */
+  /** It was just made. Otherwise it was found, and must have been made to the end. */
   markReady: boolean;
   /** Where the workspace is inside and who works in it, if the maker knows better than the labels. */
   inside?: string;
@@ -63,14 +64,14 @@ export async function settle(options: SettleOptions): Promise<ContainerSandbox> 
     });
 
   const first = make(user ? { user } : {});
-  const ready = options.markReady ? READY : '';
-  const answer = await probe(first, ready);
+  const marks = options.markReady ? [READY, ''] : ['', READY];
+  const answer = await probe(first, marks);
   if (answer === 'writable') return first;
   const owner = /^readonly \S+ (\d+:\d+)$/.exec(answer)?.[1];
   if (owner) {
     // The workspace is its owner's on the host; nobody else may write to it once root's privileges are dropped.
     const second = make({ user: owner, env: { HOME: '/tmp/.drover-home' } });
-    if ((await probe(second, ready)) === 'writable') {
+    if ((await probe(second, marks)) === 'writable') {
       options.onProgress?.(`Working as user ${owner}, who owns the workspace folder`);
       return second;
     }
@@ -81,11 +82,11 @@ export async function settle(options: SettleOptions): Promise<ContainerSandbox> 
   return first;
 }
 
-async function probe(sandbox: ContainerSandbox, ready: string): Promise<string> {
+async function probe(sandbox: ContainerSandbox, marks: string[]): Promise<string> {
   try {
     const result = await sandbox.run({
       executionId: mint.execution(),
-      argv: ['sh', '-c', PROBE, 'probe', sandbox.workspace, ready],
+      argv: ['sh', '-c', PROBE, 'probe', sandbox.workspace, ...marks],
       cwd: '/',
       timeoutMs: PROBE_MS,
       signal: AbortSignal.timeout(PROBE_MS * 2),
@@ -96,6 +97,8 @@ async function probe(sandbox: ContainerSandbox, ready: string): Promise<string> 
         'container',
         `The workspace is not at ${sandbox.workspace} inside the container; check workspaceFolder and workspaceMount in devcontainer.json.`,
       );
+    if (text === 'half-made')
+      throw new SandboxUnavailable('container', 'The container was left half-made by a crash, so it is not used.');
     return text;
   } catch (error) {
     if (!(error instanceof SandboxLost)) throw error;
@@ -105,18 +108,6 @@ async function probe(sandbox: ContainerSandbox, ready: string): Promise<string> 
       { cause: error },
     );
   }
-}
-
-/** Whether the container's provisioning went through to the end. */
-export async function isReady(sandbox: ContainerSandbox): Promise<boolean> {
-  const result = await sandbox.run({
-    executionId: mint.execution(),
-    argv: ['sh', '-c', '[ -f "$0" ]', READY],
-    cwd: '/',
-    timeoutMs: PROBE_MS,
-    signal: AbortSignal.timeout(PROBE_MS * 2),
-  });
-  return result.exitCode === 0;
 }
 
 const Metadata = z.array(
