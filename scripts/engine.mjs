@@ -104,9 +104,11 @@ async function startEngine(cacheFolder, log) {
   const logFile = join(cacheFolder, 'dockerd.log');
   const release = takeStartLock(join(cacheFolder, 'dockerd.starting'));
   try {
-    if (!release || daemonAlive()) return await answering('container engine that was just starting', `see ${logFile}`);
-    for (const stale of ['/var/run/docker.pid', '/var/run/docker/containerd/containerd.pid'])
-      if (!pidAlive(stale)) rmSync(stale, { force: true });
+    if (!release || isAlive('dockerd'))
+      return await answering('container engine that was just starting', `see ${logFile}`);
+    // What a killed engine leaves keeps the next one from starting, the more so if its pid is another's by now.
+    rmSync('/var/run/docker.pid', { force: true });
+    if (!isAlive('containerd')) rmSync('/var/run/docker/containerd/containerd.pid', { force: true });
     log(
       `Starting dockerd: no container engine is running. Its images go to ${join(cacheFolder, 'docker')}, its log to ${logFile}.`,
     );
@@ -153,19 +155,25 @@ function takeStartLock(file) {
 
 function pidAlive(file) {
   try {
-    const pid = Number.parseInt(readFileSync(file, 'utf8'), 10);
-    process.kill(pid, 0);
-    return Number.isInteger(pid);
+    return isRunning(readFileSync(file, 'utf8').trim());
   } catch {
     return false;
   }
 }
 
-const daemonAlive = () =>
+/** One that has ended but that nobody has asked for its end (a zombie) still has its entry: it runs no more. */
+function isRunning(pid) {
+  // The name before the state stands in parentheses and may hold anything.
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return !/^\) [ZX]/.test(stat.slice(stat.lastIndexOf(')')));
+}
+
+/** @param {string} name of a program, as the kernel knows it */
+const isAlive = (name) =>
   readdirSync('/proc').some((entry) => {
     if (!/^\d+$/.test(entry)) return false;
     try {
-      return readFileSync(`/proc/${entry}/comm`, 'utf8').trim() === 'dockerd';
+      return readFileSync(`/proc/${entry}/comm`, 'utf8').trim() === name && isRunning(entry);
     } catch {
       return false;
     }
