@@ -12,6 +12,8 @@ import { openSnapshot, type Position, positionOf, restOf } from './snapshot.ts';
 const CHUNK_BYTES = 512 * 1024;
 /** Read at once: on a busy machine each reading waits for its turn. */
 const READ_BYTES = 4 * CHUNK_BYTES;
+/** The least that is read at a time. */
+const SMALL_BYTES = 4096;
 
 /**
  * Feeds a file to a scanner, from where the scanner stands up to byte `limit` or the end of the file, then settles it.
@@ -39,7 +41,10 @@ export async function scanFile(
 
 /** The bytes from `start` to `end` or the end of the file. While one piece is worked on, the next is being read. */
 async function* pieces(file: FileHandle, start: number, end: number): AsyncGenerator<Buffer> {
-  const chunks = [Buffer.allocUnsafe(READ_BYTES), Buffer.allocUnsafe(READ_BYTES)] as const;
+  // A short log gets small buffers: megabytes for each waking would keep the garbage collector busy.
+  const rest = (await file.stat()).size - start;
+  const length = Math.min(READ_BYTES, Math.max(SMALL_BYTES, rest));
+  const chunks = [Buffer.allocUnsafe(length), Buffer.allocUnsafe(length)] as const;
   let at = start;
   const read = async (chunk: Buffer) => {
     const { bytesRead } = await file.read(chunk, 0, Math.min(chunk.length, Math.max(0, end - at)), at);
