@@ -10,6 +10,8 @@ const MOST_MS = 60 * 60_000;
 /** A run that misses more of its points than this share has not shown what it should. */
 const MOST_MISSED = 0.05;
 
+// Until all is shown to be well it is not: whatever ends this program before its last line has failed it.
+process.exitCode = 1;
 const wanted = process.argv.slice(2);
 const started = Date.now();
 const seconds = (since: number) => `${Math.round((Date.now() - since) / 1000)} s`;
@@ -44,4 +46,4 @@ console.log(`points ${points}, survived ${survived}, duplicated effects ${duplic
 const missed = sum((report) => report.missed.length);
 const enough = points > 0 && missed <= MOST_MISSED * (points + missed);
 if (!enough) console.log(`${missed} of ${points + missed} points were not reached, which is too many.`);
-if (survived < points || duplicated > 0 || lost > 0 || !enough) process.exitCode = 1;
+if (survived === points && duplicated === 0 && lost === 0 && enough) process.exitCode = 0;
