@@ -39,12 +39,12 @@ export const GROUPS: readonly Group[] = [
   {
     name: 'the host is killed right before an append',
     points: ({ appends }) => upTo(appends).map((n) => strike(append(n, 'before'), 'kill')),
-    sample: 11,
+    sample: 14,
   },
   {
     name: 'the host is killed right after an append',
     points: ({ appends }) => upTo(appends).map((n) => strike(append(n, 'after'), 'kill')),
-    sample: 11,
+    sample: 14,
   },
   {
     name: 'the host is killed while a call runs',
