@@ -1,33 +1,21 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { fill, canMount as mayMount, mountMemory, unmount } from '../../support/memory-disk.ts';
 import { temporary } from './kit.ts';
+
+export { fill };
 
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe', timeout: 20_000 });
 
 /** Real full and failing disks need mounts, which only root on Linux may make; elsewhere these tests are skipped. */
-export const canMount = process.platform === 'linux' && process.getuid?.() === 0 && tryMount();
-
-function tryMount(): boolean {
-  const place = `/tmp/drover-mount-${process.pid}`;
-  mkdirSync(place, { recursive: true });
-  try {
-    run('mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', place);
-    run('umount', place);
-    return true;
-  } catch {
-    return false;
-  } finally {
-    rmSync(place, { recursive: true, force: true });
-  }
-}
+export const canMount = mayMount();
 
 /** A file system in memory of so many KiB; gone when the test is over. */
 export async function smallDisk(kib: number): Promise<string> {
   const place = join(await temporary(), 'small');
-  mkdirSync(place);
-  run('mount', '-t', 'tmpfs', '-o', `size=${kib}k`, 'tmpfs', place);
+  mountMemory(place, kib);
   onTestFinished(() => unmount(place));
   return place;
 }
@@ -65,26 +53,4 @@ export async function failingDisk(): Promise<FailingDisk> {
       mount();
     },
   };
-}
-
-/** Writes a file until there is no more room. */
-export function fill(path: string): void {
-  const file = openSync(path, 'w');
-  const piece = Buffer.alloc(4096);
-  try {
-    for (let n = 0; n < 100_000; n++) if (writeSync(file, piece) < piece.length) break;
-  } catch {
-    // It is full: that was the aim.
-  } finally {
-    closeSync(file);
-  }
-}
-
-function unmount(place: string): void {
-  try {
-    run('umount', place);
-  } catch {
-    // Still in use: it goes when its last user does.
-    run('umount', '--lazy', place);
-  }
 }
