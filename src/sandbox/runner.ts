@@ -89,6 +89,8 @@ run)
     head -c "$bytes" >"$in"
     [ $(($(wc -c <"$in"))) -eq "$bytes" ] || { rm -rf "$d"; exit 125; }
   fi
+  # Whoever makes this folder decides: we, that the command begins now; one who looks for it, that it never will.
+  mkdir "$d/begun" 2>/dev/null || exit 125
   # Until the follower listens for the signal it must not die of it; what it then misses it sees in \`rc\`.
   trap '' USR1; follow "$limit_s" </dev/null & f=$!; trap - USR1
   # The shell's own "Terminated" is no output of the command.
@@ -107,7 +109,9 @@ run)
   cd "$base/exec" && ls -1t | tail -n +101 | while read -r old; do [ ! -f "$old/rc" ] || rm -rf "./$old"; done
   ;;
 look)
-  if [ -d "$d" ] && [ ! -f "$d/rc" ] && ! alive; then sleep 0.3; fi
+  mkdir -p "$base/exec"; mkdir "$d" 2>/dev/null
+  if [ ! -f "$d/pid" ] && mkdir "$d/begun" 2>/dev/null; then echo "$nonce absent"; exit; fi
+  if [ ! -f "$d/rc" ] && ! alive; then sleep 0.3; fi
   if [ -f "$d/rc" ]; then follow 0
   elif alive; then echo "$nonce running"
   else echo "$nonce absent"; fi
