@@ -143,7 +143,8 @@ async function chooseEnvironment(all: readonly Environment[], project: Project):
 
 function recipe({ config }: Environment): string {
   if (config.type === 'image') return config.image;
-  return config.type === 'os' ? 'no container' : (config.path ?? 'devcontainer.json');
+  if (config.type === 'devcontainer') return config.path ?? 'devcontainer.json';
+  return config.type === 'os' ? 'no container' : 'no sandbox';
 }
 
 function titleOf(task: string): string {

@@ -145,6 +145,12 @@ class Provider implements SandboxProvider {
   }
 
   #handsFor(owner: Pick<SandboxOwner, 'environment'>): Hands {
-    return owner.environment.config.type === 'os' ? this.#os : this.#docker;
+    const { type } = owner.environment.config;
+    if (type === 'host')
+      throw new SandboxUnavailable(
+        'container',
+        'An environment of type "host" has no sandbox; use another environment.',
+      );
+    return type === 'os' ? this.#os : this.#docker;
   }
 }
