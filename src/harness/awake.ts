@@ -56,6 +56,7 @@ export class Awake {
       environment: state.environment,
       workspaceFolder: deps.workspaceFolder,
       record: async (drafts) => void (await this.append(drafts)),
+      inUse: () => this.state.sandbox,
       onProgress: (line) => deps.onProgress?.(id, line),
     };
     this.#own(writer.onAppend((records) => this.#apply(records)));

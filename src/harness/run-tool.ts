@@ -81,7 +81,8 @@ export async function recoverTool(awake: Awake, id: EventId, signal: AbortSignal
   if (!execution) return;
   const toolbox = awake.toolbox(awake.thread(call.thread));
   const spec = toolbox.find(call.name);
-  const sandbox = execution.sandbox ? await awake.deps.sandboxes.attach(awake.owner, execution.sandbox) : null;
+  const where = execution.sandbox ? await attach(awake, execution.sandbox) : null;
+  const sandbox = where instanceof SandboxUnavailable ? null : where;
   const recovery = sandbox
     ? await toolbox.recover(call.name, call.input, context(awake, call, execution.id, sandbox, signal))
     : ({ found: 'absent' } as const);
@@ -94,11 +95,29 @@ export async function recoverTool(awake: Awake, id: EventId, signal: AbortSignal
   ]);
   if (recovery.found !== 'absent') await record(awake, call, await recovery.outcome, execution.id);
   else if (spec?.idempotent) await runTool(awake, id, signal);
-  else await record(awake, call, nobodyKnows(spec, execution.sandbox, sandbox), execution.id);
+  else await record(awake, call, nobodyKnows(spec, execution.sandbox, where), execution.id);
 }
 
-function nobodyKnows(spec: ToolSpec | undefined, wasIn: SandboxId | null, sandbox: Sandbox | null): Outcome {
-  if (spec?.sandboxed && wasIn && !sandbox) {
+/** The sandbox a call ran in; null if it is gone; the reason if nobody can say. */
+async function attach(awake: Awake, id: SandboxId): Promise<Sandbox | SandboxUnavailable | null> {
+  try {
+    return await awake.deps.sandboxes.attach(awake.owner, id);
+  } catch (error) {
+    if (error instanceof SandboxUnavailable) return error;
+    throw error;
+  }
+}
+
+function nobodyKnows(
+  spec: ToolSpec | undefined,
+  wasIn: SandboxId | null,
+  where: Sandbox | SandboxUnavailable | null,
+): Outcome {
+  if (where instanceof SandboxUnavailable) {
+    const message = `Drover was stopped while this ran, and its sandbox can't be asked what became of it. It may have happened, wholly or in part, or still be at work; check before you do it again. ${where.message}`;
+    return { kind: 'unknown', content: [text(message)] };
+  }
+  if (spec?.sandboxed && wasIn && !where) {
     const message =
       'The sandbox this ran in is gone, and with it the result. It may have happened, wholly or in part; check before you do it again.';
     return { kind: 'lost', content: [text(message)] };

@@ -77,6 +77,7 @@ class Provider implements SandboxProvider {
       await owner.record([draft('drover.sandbox_ready', ready)]);
       return found;
     }
+    await this.#tellGone(owner, hands);
     const id = mint.sandbox();
     const recipe = hands.recipe(owner.environment);
     await owner.record([draft('drover.sandbox_provisioning', { sandbox_id: id, recipe })]);
@@ -98,15 +99,28 @@ class Provider implements SandboxProvider {
     }
   }
 
+  /** The log may believe in a sandbox that went away while nobody looked. An engine that can't be asked is no proof of it. */
+  async #tellGone(owner: SandboxOwner, hands: Hands): Promise<void> {
+    const id = owner.inUse?.();
+    if (!id) return;
+    const living = await hands.adopt(owner, id).catch(() => undefined);
+    if (living === null) await this.#recordGone(owner, id);
+  }
+
+  async #recordGone(owner: SandboxOwner, sandbox_id: SandboxId): Promise<void> {
+    if (owner.inUse?.() !== sandbox_id) return;
+    const reason = 'It was gone when the session went on.';
+    await owner.record([draft('drover.sandbox_lost', { sandbox_id, reason })]);
+  }
+
   async attach(owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null> {
     const slot = this.#slots.get(owner.session);
     if (slot) {
       const sandbox = await slot.sandbox.catch(() => undefined);
       if (sandbox?.id === id) return sandbox.lost ? null : sandbox;
     }
-    const found = await this.#handsFor(owner)
-      .adopt(owner, id)
-      .catch(() => null);
+    const found = await this.#handsFor(owner).adopt(owner, id);
+    if (!found) await this.#recordGone(owner, id);
     if (found && !slot) this.#slots.set(owner.session, { sandbox: Promise.resolve(found) });
     return found;
   }

@@ -63,6 +63,8 @@ export interface SandboxOwner {
   /** Absolute path of the workspace folder on the host. */
   workspaceFolder: string;
   record: AppendRecords;
+  /** The sandbox that, as far as the log knows, is alive: `drover.sandbox_lost` is appended by whoever finds it gone. */
+  inUse?: () => SandboxId | null;
   /** A line of progress for people, such as the build's output. */
   onProgress?: (line: string) => void;
 }
@@ -75,7 +77,10 @@ export interface SandboxProvider {
    * Throws `SandboxUnavailable`.
    */
   acquire(owner: SandboxOwner): Promise<Sandbox>;
-  /** A sandbox of this id that is still alive, or null: never provisions. For recovery. */
+  /**
+   * A sandbox of this id that is still alive, or null if it is gone: never provisions. For recovery.
+   * Throws `SandboxUnavailable` if nobody can say: the engine does not answer.
+   */
   attach(owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null>;
   /** Removes the session's sandboxes. Appends `drover.sandbox_removed`. Never throws: what could not be removed is reaped later. */
   remove(owner: Pick<SandboxOwner, 'session' | 'record'>, reason: string): Promise<void>;

@@ -249,6 +249,61 @@ describeWith(engine, 'provisioning', () => {
     expect(types(rig.events).slice(2)).toEqual(['drover.sandbox_ready']);
   });
 
+  it('says that a container is gone which died while nobody looked, when it is asked for or replaced', async () => {
+    const sandbox = await rig.provider.acquire(rig.owner(image));
+    const owner = { ...rig.owner(image), inUse: () => sandbox.id };
+    docker('kill', containerId());
+    expect(await createSandboxProvider(rig.options).attach(owner, sandbox.id)).toBeNull();
+    expect(rig.events.slice(2)).toMatchObject([{ type: 'drover.sandbox_lost', sandbox_id: sandbox.id }]);
+    const fresh = await createSandboxProvider(rig.options).acquire(owner);
+    expect(rig.events.slice(3)).toMatchObject([
+      { type: 'drover.sandbox_lost', sandbox_id: sandbox.id },
+      { type: 'drover.sandbox_provisioning', sandbox_id: fresh.id },
+      { type: 'drover.sandbox_ready', sandbox_id: fresh.id },
+    ]);
+  });
+
+  it('never takes an engine that does not answer for a sandbox that is gone', async () => {
+    const relay = await relayTo('/var/run/docker.sock', join(rig.cache, 'engine.sock'));
+    const options = { ...rig.options, env: { DOCKER_HOST: `unix://${relay.path}` } };
+    try {
+      const sandbox = await createSandboxProvider(options).acquire(rig.owner(image));
+      const owner = { ...rig.owner(image), inUse: () => sandbox.id };
+      const provider = createSandboxProvider(options);
+      relay.close();
+      await expect(provider.attach(owner, sandbox.id)).rejects.toThrow(SandboxUnavailable);
+      await expect(provider.acquire(owner)).rejects.toThrow(SandboxUnavailable);
+      expect(types(rig.events).slice(2)).toEqual(['drover.sandbox_provisioning', 'drover.sandbox_failed']);
+      await relay.open();
+      expect((await provider.attach(owner, sandbox.id))?.id).toBe(sandbox.id);
+    } finally {
+      relay.close();
+    }
+  });
+
+  it('asks an engine again that did not list its containers, and makes no second one if it can not be told', async () => {
+    const owner = rig.owner(image);
+    await rig.provider.acquire(owner);
+    for (const failures of [1, 2]) {
+      let left = failures;
+      const relay = await relayTo(
+        '/var/run/docker.sock',
+        join(rig.cache, 'forgetful.sock'),
+        (line) => line.startsWith('GET ') && line.includes('/containers/json') && left-- > 0,
+      );
+      const provider = createSandboxProvider({ ...rig.options, env: { DOCKER_HOST: `unix://${relay.path}` } });
+      try {
+        if (failures === 1) expect((await provider.acquire(owner)).kind).toBe('container');
+        else await expect(provider.acquire(owner)).rejects.toThrow(/did not say which sandboxes there are \(.*broken/);
+        expect(left).toBeLessThanOrEqual(0);
+        expect(containers()).toHaveLength(1);
+      } finally {
+        await provider.dispose();
+        relay.close();
+      }
+    }
+  });
+
   it('does not take over a container whose provisioning a crash cut short', async () => {
     const owner = rig.owner(image);
     const sandbox = await rig.provider.acquire(owner);

@@ -9,7 +9,15 @@ export interface Relay {
   open(): Promise<void>;
 }
 
-export async function relayTo(target: string, path: string): Promise<Relay> {
+const REFUSAL =
+  'HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{"message":"broken"}';
+
+/** `refuses` is asked of the first line of each request: those are answered with an error instead of passed on. */
+export async function relayTo(
+  target: string,
+  path: string,
+  refuses: (line: string) => boolean = () => false,
+): Promise<Relay> {
   const sockets = new Set<Socket>();
   let server: Server | undefined;
   const open = async () => {
@@ -21,7 +29,11 @@ export async function relayTo(target: string, path: string): Promise<Relay> {
         socket.on('error', () => {});
         socket.on('close', () => sockets.delete(socket));
       }
-      client.pipe(engine);
+      client.on('data', (bytes) => {
+        if (refuses(bytes.subarray(0, bytes.indexOf('\r\n')).toString('latin1'))) client.write(REFUSAL);
+        else engine.write(bytes);
+      });
+      client.on('end', () => engine.end());
       engine.pipe(client);
     });
     await new Promise<void>((resolve) => server?.listen(path, resolve));

@@ -20,6 +20,8 @@ import {
 export class ProcessSandboxes implements SandboxProvider {
   /** Set to make the next provisioning fail with this sentence. */
   unavailable: string | null = null;
+  /** Set to make nobody able to say what lives, for this reason. */
+  silent: string | null = null;
   readonly alive = new Map<SandboxId, ProcessSandbox>();
 
   async acquire(owner: SandboxOwner): Promise<Sandbox> {
@@ -45,8 +47,12 @@ export class ProcessSandboxes implements SandboxProvider {
     this.alive.clear();
   }
 
-  async attach(_owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null> {
-    return this.alive.get(id) ?? null;
+  async attach(owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null> {
+    if (this.silent !== null) throw new SandboxUnavailable('engine', this.silent);
+    const living = this.alive.get(id);
+    if (!living && owner.inUse?.() === id)
+      await owner.record([draft('drover.sandbox_lost', { sandbox_id: id, reason: 'It is gone.' })]);
+    return living ?? null;
   }
 
   async remove(): Promise<void> {

@@ -1,10 +1,11 @@
 import type Docker from 'dockerode';
 import type { Environment } from '../../protocol/environment.ts';
+import { messageOf } from '../../protocol/errors.ts';
 import { SandboxId, type SessionId } from '../../protocol/ids.ts';
 import { draft } from '../../protocol/record.ts';
 import type { Hands, LivingSandbox } from '../hands.ts';
 import type { ProviderOptions } from '../provider.ts';
-import type { SandboxOwner } from '../sandbox.ts';
+import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { connect, type Engine } from './client.ts';
 import type { ContainerSandbox } from './container-sandbox.ts';
 import { upDevcontainer } from './devcontainer.ts';
@@ -55,16 +56,18 @@ export class DockerHands implements Hands {
   }
 
   async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null> {
+    const engine = await this.#connectTo(id);
     // Without an engine there is nothing to adopt; `make` says in words that there is none.
-    const engine = await this.#connect().catch(() => undefined);
     if (!engine) return null;
     const filters = withLabels({ session: owner.session, ...(id ? { sandbox: id } : {}) });
-    const listed = await engine.docker.listContainers({ all: true, filters }).catch(() => []);
-    for (const info of listed) {
+    for (const info of await this.#list(engine, filters)) {
       const container = engine.docker.getContainer(info.Id);
       const found = SandboxId.safeParse(info.Labels[LABEL.sandbox]);
       if (info.State === 'running' && found.success && !this.#lost.has(found.data)) {
-        const sandbox = await this.#settle(owner, found.data, container, {}, true).catch(() => undefined);
+        const sandbox = await this.#settle(owner, found.data, container, {}, true).catch((error: unknown) => {
+          // It runs, so nobody may say that it is gone.
+          if (id) throw error;
+        });
         if (sandbox) return sandbox;
       }
       // Half-made by a process that died, or dead itself: of no use to anyone.
@@ -96,6 +99,31 @@ export class DockerHands implements Hands {
 
   async dispose(): Promise<void> {
     this.#engine = undefined;
+  }
+
+  /** For a certain sandbox "no engine" is no answer: it may live. */
+  async #connectTo(id: SandboxId | undefined): Promise<Engine | undefined> {
+    try {
+      return await this.#connect();
+    } catch (error) {
+      if (id) throw error;
+      return undefined;
+    }
+  }
+
+  /** The containers of these labels, dead ones too. An engine that fails once is asked again; throws `SandboxUnavailable`. */
+  async #list(engine: Engine, filters: ReturnType<typeof withLabels>): Promise<Docker.ContainerInfo[]> {
+    const list = () => engine.docker.listContainers({ all: true, filters });
+    try {
+      return await list().catch(list);
+    } catch (error) {
+      this.#engine = undefined;
+      throw new SandboxUnavailable(
+        'engine',
+        `The engine at ${engine.endpoint.host} did not say which sandboxes there are (${messageOf(error)}), so none was used or made; see that it runs, then try again.`,
+        { cause: error },
+      );
+    }
   }
 
   /** Connected to once; forgotten when it failed, so that an engine started later is found. */

@@ -335,12 +335,31 @@ describe('after a crash', () => {
     rig.sandboxes.kill();
     await dead.catch(() => undefined);
     await rig.harness.wake(rig.session, 'after a crash');
-    const [call] = (await rig.state()).calls.values();
+    const state = await rig.state();
+    const [call] = state.calls.values();
     expect(call?.result?.outcome).toBe('lost');
+    expect([...state.sandboxes.values()][0]?.state).toBe('lost');
     const starts = (await rig.records()).filter(
       ({ event }) => 'tool_use_id' in event && event.tool_use_id === call?.id,
     );
     expect(starts.filter(({ event }) => event.type === 'drover.tool_started').length).toBe(1);
+  });
+
+  it('says "unknown" of a command whose sandbox can not be asked, and takes no sandbox for lost', async () => {
+    const rig = await Rig.open();
+    await rig.create('[rehearsal:long-command seconds=30]');
+    const dead = rig.harness.wake(rig.session, 'a test');
+    await rig.until('the command', (state) => [...state.calls.values()].some((call) => call.execution !== null));
+    await rig.restart();
+    await dead.catch(() => undefined);
+    rig.sandboxes.silent = 'No container engine answers; start Docker.';
+    await rig.harness.wake(rig.session, 'after a crash');
+    const state = await rig.state();
+    const [call] = state.calls.values();
+    expect(call?.result?.outcome).toBe('unknown');
+    expect(JSON.stringify(call?.result?.content)).toContain('start Docker');
+    expect([...state.sandboxes.values()].map((sandbox) => sandbox.state)).toEqual(['ready']);
+    rig.sandboxes.kill();
   });
 
   it('at any append of a session with calls, goes on to the same end, with every effect once', async () => {
