@@ -5,10 +5,12 @@ import { type Draft, draft, type ErrorCause } from '../protocol/record.ts';
 import { noUsage } from '../protocol/usage.ts';
 import type { Step } from '../session/decide.ts';
 import type { ThreadState } from '../session/state.ts';
+import type { Toolbox } from '../tools/tools.ts';
 import type { Awake } from './awake.ts';
 import { reserve, settle } from './budget.ts';
 import { assemble, withFiles } from './context.ts';
 import { limitsOf } from './limits.ts';
+import { lookAhead } from './look-ahead.ts';
 import { ModelFailure, type ModelListener, type ModelReply } from './model.ts';
 import { replyDrafts } from './reply.ts';
 import { sleep } from './sleep.ts';
@@ -47,7 +49,7 @@ export async function askModel(
     reserve(awake.state, thread, mint.event()),
     draft('span.model_request_start', {}, { thread: thread.id, id: span, local: { model } }),
   ]);
-  const reply = new Listening(awake, thread, span);
+  const reply = new Listening(awake, thread, span, toolbox);
   try {
     const request = { ...call, messages: await withFiles(awake, call.messages) };
     const got = await client.request(request, reply, signal);
@@ -73,14 +75,16 @@ class Listening implements ModelListener {
   readonly #awake: Awake;
   readonly #thread: ThreadState;
   readonly #span: EventId;
+  readonly #toolbox: Toolbox;
   readonly #ids: EventId[] = [];
   #waits = false;
   #written: Promise<unknown> = Promise.resolve();
 
-  constructor(awake: Awake, thread: ThreadState, span: EventId) {
+  constructor(awake: Awake, thread: ThreadState, span: EventId, toolbox: Toolbox) {
     this.#awake = awake;
     this.#thread = thread;
     this.#span = span;
+    this.#toolbox = toolbox;
   }
 
   id(index: number): EventId {
@@ -91,8 +95,10 @@ class Listening implements ModelListener {
   onStart(index: number, block: { type: string; name?: string }): void {
     this.#resume();
     const of = { type: 'start', thread: this.#thread.id, request: this.#span, id: this.id(index) } as const;
-    if (block.type === 'tool_use') this.#awake.preview({ ...of, block: 'tool_use', name: block.name ?? '' });
-    else this.#awake.preview({ ...of, block: block.type === 'text' ? 'message' : 'thinking' });
+    if (block.type === 'tool_use') {
+      this.#awake.preview({ ...of, block: 'tool_use', name: block.name ?? '' });
+      lookAhead(this.#awake, this.#toolbox, block.name ?? '');
+    } else this.#awake.preview({ ...of, block: block.type === 'text' ? 'message' : 'thinking' });
   }
 
   onDelta(index: number, text: string): void {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs';
-import { type FileHandle, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { link, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,17 +12,17 @@ import type { Head } from './serialize.ts';
 /*
  * A lease is a file that says who may write, and a row of claims beside it that say who was first.
  *
- * Fence n belongs to whoever made the file `lease.n`, and only one process can: it is created exclusively. So two
- * processes that race for a dead session can't both win, and no lock has to be broken, which is where such schemes
- * go wrong. `lease` itself is a convenience: the content of the highest claim with a fresh heartbeat, replaced
- * atomically. Where the two differ, the higher fence is right, and its owner writes `lease` again.
+ * Fence n belongs to whoever made the file `lease.n`, and only one process can: it is linked to its name, content and
+ * all, if the name is free. So two processes that race for a dead session can't both win, and no lock has to be broken,
+ * which is where such schemes go wrong. `lease` itself is a convenience: the content of the highest claim with a fresh
+ * heartbeat, replaced atomically. Where the two differ, the higher fence is right, and its owner writes `lease` again.
  */
 
 /** A heartbeat older than this means that the holder is gone. */
 export const LEASE_MS = 15_000;
 /** Each failed attempt means that another process has got the lease meanwhile, or is just making its claim. */
 const MAX_ATTEMPTS = 20;
-/** A claim gets its content in much less than this. */
+/** Where a claim can't appear whole, it gets its content in much less than this. */
 const MAKING_MS = 10;
 
 export interface Holder {
@@ -134,32 +134,24 @@ export class LeaseFile {
   }
 
   async #claim(fence: number): Promise<Lease | null> {
-    const lease = new Lease(this, fence, randomUUID());
+    const token = randomUUID();
+    const lease = new Lease(this, fence, token);
     lease.head = this.head();
     const claim = claimPath(this.path, fence);
-    let file: FileHandle;
-    try {
-      file = await open(claim, 'wx');
-    } catch (error) {
-      if (codeOf(error) === 'EEXIST') return null;
-      throw error;
-    }
+    let made = false;
     let taken = false;
-    // From here on others can read who it is: they must find it alive, those in this process too.
+    // As soon as it is there others read who it is: they must find it alive, those in this process too.
     lease.hold();
     try {
-      await file.writeFile(lease.content());
+      made = await makeWhole(claim, lease.content(), draftPath(this.path, token));
       // The claim of a fence long passed can still be made, once the row has been cleared: it counts for nothing.
-      taken = this.look(fence).fence < fence && (await lease.renew());
+      taken = made && this.look(fence).fence < fence && (await lease.renew());
     } finally {
-      await file.close();
-      if (!taken) {
-        lease.drop();
-        await rm(claim, { force: true });
-      }
+      if (!taken) lease.drop();
+      if (made && !taken) await rm(claim, { force: true });
     }
     if (!taken) return null;
-    await this.#clearClaims(fence);
+    await this.#clear(fence);
     lease.start();
     return lease;
   }
@@ -172,15 +164,23 @@ export class LeaseFile {
       if ('token' in content) return { fence: content.fence, content, beingMade: false };
       return { fence: content.fence, content: null, beingMade: false };
     } catch {
-      // Not whole: either it is being written at this moment, or it was cut off in a crash.
+      // Not whole, as there are disks on which a file can't appear whole: it is being written, or was cut off in a crash.
       const file = statSync(path, { throwIfNoEntry: false });
       return { fence: 0, content: null, beingMade: this.#isFresh(file?.mtimeMs) };
     }
   }
 
-  async #clearClaims(below: number): Promise<void> {
-    const old = claimsOf(this.path, await readdir(dirname(this.path))).filter((fence) => fence < below);
-    await Promise.all(old.map((fence) => rm(claimPath(this.path, fence), { force: true })));
+  /** Takes away the claims before this one, and drafts that a crash has left. */
+  async #clear(below: number): Promise<void> {
+    const folder = dirname(this.path);
+    const names = await readdir(folder);
+    const claims = claimsOf(this.path, names).filter((fence) => fence < below);
+    const old = claims.map((fence) => claimPath(this.path, fence));
+    for (const name of names.filter((one) => isDraft(this.path, one))) {
+      const file = statSync(join(folder, name), { throwIfNoEntry: false });
+      if (!this.#isFresh(file?.mtimeMs)) old.push(join(folder, name));
+    }
+    await Promise.all(old.map((path) => rm(path, { force: true })));
   }
 
   #isAlive({ content, beingMade }: Standing): boolean {
@@ -320,6 +320,32 @@ export class Lease {
 }
 
 const claimPath = (path: string, fence: number): string => `${path}.${fence}`;
+const draftPath = (path: string, token: string): string => `${path}.${token}.tmp`;
+const isDraft = (path: string, name: string): boolean => name.startsWith(`${basename(path)}.`) && name.endsWith('.tmp');
+
+/** What systems say where there are no hard links: FAT, some network disks and shared folders. */
+const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL', 'EMLINK', 'EACCES', 'UNKNOWN'];
+
+/**
+ * Makes a file that was not there, with its content: whoever finds it can read it, and a crash leaves all or nothing.
+ * @param draft a path nobody else uses
+ * @returns false if there is one already
+ */
+async function makeWhole(path: string, text: string, draft: string): Promise<boolean> {
+  try {
+    await writeFile(draft, text);
+    await link(draft, path).catch(async (error: unknown) => {
+      if (!NO_LINKS.includes(codeOf(error) ?? '')) throw error;
+      await writeFile(path, text, { flag: 'wx' });
+    });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
 
 /** Fences of the claims among the names of a folder. */
 function claimsOf(path: string, names: readonly string[]): number[] {
@@ -340,7 +366,7 @@ function readIfThere(path: string): string | undefined {
 
 /** Replaces a file in one step and returns its mark. Windows refuses for a moment while another process reads it. */
 async function replace(path: string, text: string, token: string): Promise<string> {
-  const draft = join(dirname(path), `${basename(path)}.${token}.tmp`);
+  const draft = draftPath(path, token);
   await writeFile(draft, text);
   // Renaming changes neither inode nor time, and what stands at `path` afterwards may already be another's.
   const mark = markOf(await stat(draft));

@@ -105,7 +105,8 @@ export function foldRequestEnd(
   state.costUsd += request.costUsd;
   if (event.is_error !== false) {
     request.state = 'failed';
-    thread.failures += 1;
+    // What ended on our side says nothing of the model's: no reason to wait before it is asked again, or to give up.
+    if (request.cause !== 'crashed' && request.cause !== 'interrupted') thread.failures += 1;
     return;
   }
   request.state = 'done';

@@ -131,7 +131,7 @@ export interface ThreadState {
   calls: EventId[];
   /** Seq of the newest thing in this turn that the model has not seen yet, or -1: see `unseen()` in decide.ts. */
   unseenAt: Seq;
-  /** Requests that failed in a row since the last reply or input. */
+  /** Requests that the model's side failed in a row since the last reply or input. */
   failures: number;
   /** Replies in a row whose tool call was cut off by the output limit. */
   cuts: number;

@@ -22,8 +22,8 @@ import { FILLER, Plan } from './plan.ts';
 import { Striker, tell } from './striker.ts';
 import { watchedStore } from './watched-store.ts';
 
-/** ms. A process that made a lease and died in the middle of it keeps the session so long. */
-const HELD_MS = 20_000;
+/** A host that is stopped keeps the session until its lease has run out; one that was killed not for a moment. */
+const HELD_LEASES = 8;
 /** ms. What was on its way to the engine arrives in a fraction of it. */
 const LINGER_MS = 3000;
 /** Answers a person gives, and times a full disk is emptied: more means that the session goes round in circles. */
@@ -102,7 +102,7 @@ function isOver(records: readonly LogRecord[]): boolean {
 }
 
 async function acquired(id: SessionId): Promise<SessionWriter> {
-  const until = Date.now() + HELD_MS;
+  const until = Date.now() + HELD_LEASES * (plan.leaseMs ?? 0);
   for (;;) {
     try {
       return await unlessFull(() => store.acquire(id, 'a window was opened'));

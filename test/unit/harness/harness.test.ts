@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { LeaseHeld } from '../../../src/log/log.ts';
 import { openStore } from '../../../src/log/store.ts';
 import { text } from '../../../src/protocol/content.ts';
+import { mint } from '../../../src/protocol/ids.ts';
 import { draft } from '../../../src/protocol/record.ts';
+import { noUsage } from '../../../src/protocol/usage.ts';
 import { pendingApprovals } from '../../../src/session/fold.ts';
 import { goldenText } from '../../support/golden.ts';
 import { lastMessage, Rig } from './rig.ts';
@@ -360,6 +362,27 @@ describe('after a crash', () => {
     expect(JSON.stringify(call?.result?.content)).toContain('start Docker');
     expect([...state.sandboxes.values()].map((sandbox) => sandbox.state)).toEqual(['ready']);
     rig.sandboxes.kill();
+  });
+
+  it('asks the model again at once, however often it was a crash or a person that ended the request', async () => {
+    // A failure of the model's would be waited for longer than this test takes, or end the turn.
+    const rig = await Rig.open({ deps: { retryBaseMs: 60_000 } });
+    await rig.create('[rehearsal:say] here again');
+    for (const cause of ['crashed', 'interrupted', 'crashed', 'crashed', 'crashed'] as const) {
+      const id = mint.event();
+      await rig.append(
+        draft('span.model_request_start', {}, { id, thread: rig.primary }),
+        draft(
+          'span.model_request_end',
+          { model_request_start_id: id, is_error: true, model_usage: noUsage() },
+          { thread: rig.primary, local: { cause } },
+        ),
+      );
+    }
+    await rig.harness.wake(rig.session, 'after a crash');
+    const state = await rig.state();
+    expect(state.stopReason).toEqual({ type: 'end_turn' });
+    expect(lastMessage(state)).toContain('here again');
   });
 
   it('at any append of a session with calls, goes on to the same end, with every effect once', async () => {

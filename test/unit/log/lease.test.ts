@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
@@ -176,6 +176,37 @@ describe('a lease', () => {
     expect(lost).toHaveBeenCalledTimes(1);
     expect(lease.check()).toBe(false);
     expect(new LeaseFile(path).current()).toMatchObject({ host: ELSEWHERE.host, fence: 2 });
+  });
+
+  it('is free at once when whoever was taking it died, whatever was on the disk at that moment', async () => {
+    const folder = await temporary();
+    const moments: Map<string, string>[] = [];
+    // The time is asked for between the files.
+    const now = () => {
+      moments.push(new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')])));
+      return new Date();
+    };
+    await new LeaseFile(join(folder, 'lease'), { holder: DEAD, now }).take();
+    now();
+    expect(moments.length).toBeGreaterThan(2);
+    for (const moment of moments) {
+      const left = await temporary();
+      for (const [name, text] of moment) writeFileSync(join(left, name), text);
+      const lease = await new LeaseFile(join(left, 'lease')).take();
+      expect(lease.fence).toBeLessThanOrEqual(2);
+      await lease.release();
+    }
+  });
+
+  it('takes away the drafts that a crash left, when they are old', async () => {
+    const folder = await temporary();
+    writeFileSync(join(folder, 'lease.of-a-crash.tmp'), '');
+    const lease = await new LeaseFile(join(folder, 'lease')).take();
+    expect(readdirSync(folder).sort()).toEqual(['lease', 'lease.1', 'lease.of-a-crash.tmp']);
+    await lease.release();
+    const later = new LeaseFile(join(folder, 'lease'), { now: () => new Date(Date.now() + 60_000) });
+    await (await later.take()).release();
+    expect(readdirSync(folder)).toEqual(['lease']);
   });
 
   it('goes to exactly one of many that race for it in one moment', async () => {

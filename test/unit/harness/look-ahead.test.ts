@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { draft } from '../../../src/protocol/record.ts';
+import { pendingApprovals } from '../../../src/session/fold.ts';
+import { Rig } from './rig.ts';
+
+/** A model that takes its time over a call: some 30 pieces of input, one every so many ms. */
+const slow = { delays: { firstTokenMs: 1, perChunkMs: 15 } };
+const LONG =
+  '[rehearsal:call tool=bash] {"command": "echo ran > ran.txt; : this is a command that takes a while to write, word after word after word after word after word after word after word"}';
+
+const toolset = (type: 'always_ask' | 'always_allow', enabled = true) => ({
+  tools: [
+    {
+      type: 'agent_toolset_20260401' as const,
+      default_config: { permission_policy: { type }, enabled },
+    },
+  ],
+});
+
+describe('looking ahead', () => {
+  it('makes the sandbox while the model still writes the first call', async () => {
+    const rig = await Rig.open({ rehearsal: slow });
+    await rig.run(LONG);
+    const types = await rig.types();
+    expect(types.indexOf('drover.sandbox_provisioning')).toBeGreaterThan(types.indexOf('span.model_request_start'));
+    expect(types.indexOf('drover.sandbox_ready')).toBeLessThan(types.indexOf('agent.tool_use'));
+    expect(types.indexOf('agent.tool_use')).toBeLessThan(types.indexOf('drover.tool_started'));
+    expect(types.filter((type) => type === 'drover.sandbox_provisioning')).toHaveLength(1);
+  });
+
+  it('makes nothing for a tool that needs no sandbox, or that the agent does not have', async () => {
+    const recall = await Rig.open({ rehearsal: slow });
+    await recall.run('[rehearsal:call tool=get_events] {"from": 0, "to": 1}');
+    expect(await recall.types()).not.toContain('drover.sandbox_provisioning');
+    const refused = await Rig.open({ rehearsal: slow, agent: toolset('always_allow', false) });
+    const state = await refused.run(LONG);
+    expect([...state.calls.values()].map((call) => call.result?.outcome)).toEqual(['failed']);
+    expect(await refused.types()).not.toContain('drover.sandbox_provisioning');
+  });
+
+  it('runs nothing in it when the call is denied, and the session goes on', async () => {
+    const rig = await Rig.open({ rehearsal: slow, agent: toolset('always_ask') });
+    const asked = await rig.run(LONG);
+    expect(asked.stopReason?.type).toBe('requires_action');
+    expect(await rig.types()).toContain('drover.sandbox_ready');
+    const [call] = pendingApprovals(asked);
+    if (!call) throw new Error('nothing asks');
+    const state = await rig.answer(call.id, 'deny');
+    expect(state.stopReason).toEqual({ type: 'end_turn' });
+    expect(await rig.types()).not.toContain('drover.tool_started');
+  });
+
+  it('leaves a sandbox, and nothing else, when the reply is interrupted in the middle of the call', async () => {
+    const rig = await Rig.open({ rehearsal: { delays: { firstTokenMs: 1, perChunkMs: 100 } } });
+    await rig.create(LONG);
+    const done = rig.harness.wake(rig.session, 'a test');
+    await rig.until('the sandbox', (state) => state.sandbox !== null);
+    await rig.append(draft('user.interrupt', {}, { thread: rig.primary, queued: true }));
+    await done;
+    const state = await rig.state();
+    expect(state.stopReason).toEqual({ type: 'end_turn' });
+    expect(state.calls.size).toBe(0);
+    const types = await rig.types();
+    expect(types).toContain('drover.sandbox_provisioning');
+    expect(types).not.toContain('session.error');
+  });
+
+  it('says nothing of a failure until the call needs what is missing', async () => {
+    const rig = await Rig.open({ rehearsal: slow, agent: toolset('always_ask') });
+    rig.sandboxes.unavailable = 'There is no engine today.';
+    const asked = await rig.run(LONG);
+    expect(asked.stopReason?.type).toBe('requires_action');
+    expect(await rig.types()).toContain('drover.sandbox_failed');
+    const [call] = pendingApprovals(asked);
+    if (!call) throw new Error('nothing asks');
+    const state = await rig.answer(call.id, 'allow');
+    const result = state.calls.get(call.id)?.result;
+    expect(result?.outcome).toBe('failed');
+    expect(JSON.stringify(result?.content)).toContain('There is no engine today.');
+  });
+});
