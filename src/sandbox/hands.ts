@@ -7,14 +7,20 @@ export interface LivingSandbox extends Sandbox {
   readonly lost: boolean;
 }
 
+/** A sandbox that can run commands, and what a person would look for: a container's id, what it was made from. */
+export interface Made {
+  sandbox: LivingSandbox;
+  detail: string;
+}
+
 /** One way to get sandboxes. The provider does the records and the sharing; this does the work. */
 export interface Hands {
   /** For people and the log: what the sandbox is made from. */
   recipe(environment: Environment): string;
   /** Makes one and waits until it can run a command. Throws `SandboxUnavailable`. */
-  make(owner: SandboxOwner, id: SandboxId): Promise<{ sandbox: LivingSandbox; detail: string }>;
+  make(owner: SandboxOwner, id: SandboxId): Promise<Made>;
   /** The session's living, wholly provisioned sandbox that another process left, of this id if one is given. */
-  adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null>;
+  adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null>;
   /** Removes what a failed `make` left. Never throws. */
   discard(session: SessionId, id: SandboxId): Promise<void>;
   /** Removes all of a session's; returns their ids. */

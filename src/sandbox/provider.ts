@@ -21,6 +21,9 @@ export interface ProviderOptions {
   defaultImage?: string;
 }
 
+/** What failed ahead of its call less than so many ms ago is not tried again for it. */
+const FRESH_FAILURE_MS = 10_000;
+
 /** Everything about one session's sandbox that this process remembers; the engine's labels know the rest. */
 interface Slot {
   sandbox: Promise<LivingSandbox>;
@@ -44,27 +47,41 @@ class Provider implements SandboxProvider {
     this.#os = new OsHands(options);
   }
 
-  acquire(owner: SandboxOwner): Promise<Sandbox> {
-    const slot = this.#slots.get(owner.session);
-    if (slot) return this.#living(owner, slot);
-    return this.#provision(owner);
-  }
-
-  /** The remembered sandbox if it still lives; else a new one, made once however many ask. */
-  async #living(owner: SandboxOwner, slot: Slot): Promise<Sandbox> {
-    const sandbox = await slot.sandbox;
-    if (!sandbox.lost) return sandbox;
-    if (this.#slots.get(owner.session) === slot) this.#slots.delete(owner.session);
+  async acquire(owner: SandboxOwner): Promise<Sandbox> {
+    const slot = this.#slots.get(owner.session) ?? this.#provision(owner);
+    try {
+      const sandbox = await slot.sandbox;
+      if (!sandbox.lost) return sandbox;
+    } catch (error) {
+      this.#forget(owner.session, slot);
+      throw error;
+    }
+    this.#forget(owner.session, slot);
     return await this.acquire(owner);
   }
 
-  #provision(owner: SandboxOwner): Promise<Sandbox> {
+  prepare(owner: SandboxOwner): void {
+    const known = this.#slots.get(owner.session);
+    if (known) {
+      // One that was lost is made anew; a failure that nobody has asked for yet waits for whoever does.
+      known.sandbox.then((sandbox) => (sandbox.lost ? this.acquire(owner) : sandbox)).catch(() => undefined);
+      return;
+    }
+    const slot = this.#provision(owner);
+    slot.sandbox.catch(() => {
+      setTimeout(() => this.#forget(owner.session, slot), FRESH_FAILURE_MS).unref();
+    });
+  }
+
+  /** Made once, however many ask meanwhile. */
+  #provision(owner: SandboxOwner): Slot {
     const slot: Slot = { sandbox: this.#make(owner) };
     this.#slots.set(owner.session, slot);
-    slot.sandbox.catch(() => {
-      if (this.#slots.get(owner.session) === slot) this.#slots.delete(owner.session);
-    });
-    return slot.sandbox;
+    return slot;
+  }
+
+  #forget(session: SessionId, slot: Slot): void {
+    if (this.#slots.get(session) === slot) this.#slots.delete(session);
   }
 
   async #make(owner: SandboxOwner): Promise<LivingSandbox> {
@@ -73,9 +90,15 @@ class Provider implements SandboxProvider {
     const took = () => Math.round(performance.now() - from);
     const found = await hands.adopt(owner, undefined);
     if (found) {
-      const ready = { sandbox_id: found.id, kind: found.kind, detail: 'found again', duration_ms: took() };
+      const { sandbox, detail } = found;
+      const ready = {
+        sandbox_id: sandbox.id,
+        kind: sandbox.kind,
+        detail: `found again: ${detail}`,
+        duration_ms: took(),
+      };
       await owner.record([draft('drover.sandbox_ready', ready)]);
-      return found;
+      return sandbox;
     }
     await this.#tellGone(owner, hands);
     const id = mint.sandbox();
@@ -121,8 +144,8 @@ class Provider implements SandboxProvider {
     }
     const found = await this.#handsFor(owner).adopt(owner, id);
     if (!found) await this.#recordGone(owner, id);
-    if (found && !slot) this.#slots.set(owner.session, { sandbox: Promise.resolve(found) });
-    return found;
+    if (found && !slot) this.#slots.set(owner.session, { sandbox: Promise.resolve(found.sandbox) });
+    return found?.sandbox ?? null;
   }
 
   async remove(owner: Pick<SandboxOwner, 'session' | 'record'>, reason: string): Promise<void> {

@@ -78,6 +78,11 @@ export interface SandboxProvider {
    */
   acquire(owner: SandboxOwner): Promise<Sandbox>;
   /**
+   * Begins to make what `acquire` will be asked for, for a call that is on its way. Never throws: a failure is in the
+   * log, and the next `acquire` throws it if it is a fresh one, else tries again.
+   */
+  prepare(owner: SandboxOwner): void;
+  /**
    * A sandbox of this id that is still alive, or null if it is gone: never provisions. For recovery.
    * Throws `SandboxUnavailable` if nobody can say: the engine does not answer.
    */

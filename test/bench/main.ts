@@ -4,6 +4,7 @@ import type { Bench, Given } from './given.ts';
 import { appendDurable, appendVsRewrite } from './log-append.ts';
 import { logOpen } from './log-open.ts';
 import { logWake } from './log-wake.ts';
+import { sandboxReady } from './sandbox-ready.ts';
 import { search } from './search.ts';
 import { noTools, onDemandVsCoupled } from './ttft.ts';
 
@@ -17,6 +18,7 @@ const benches: Record<string, Bench> = {
   'log.open': logOpen,
   'log.search': search,
   'log.wake': logWake,
+  'sandbox.ready': sandboxReady,
 };
 
 const given: Given = JSON.parse(process.argv[2] ?? '{}');

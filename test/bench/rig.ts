@@ -8,7 +8,7 @@ import { text } from '../../src/protocol/content.ts';
 import type { Environment, EnvironmentConfig } from '../../src/protocol/environment.ts';
 import { EnvironmentId, mint, type SessionId, type ThreadId } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
-import { type Rehearsal, startRehearsal } from '../../src/rehearsal/server.ts';
+import { type Rehearsal, type RehearsalOptions, startRehearsal } from '../../src/rehearsal/server.ts';
 import { fold } from '../../src/session/fold.ts';
 import { makeFolder } from '../support/temp.ts';
 
@@ -86,11 +86,12 @@ export class Rig {
     };
   }
 
-  static async open(): Promise<Rig> {
+  /** @param server what the model server does other than answer at once with a few words */
+  static async open(server: RehearsalOptions = {}): Promise<Rig> {
     const home = await makeFolder('drover-bench-');
     await mkdir(join(home, 'workspace'));
     const delays = { firstTokenMs: FIRST_TOKEN_MS, perChunkMs: 0 };
-    return new Rig(home, await startRehearsal({ delays, models: [MODEL], scenario: 'say' }));
+    return new Rig(home, await startRehearsal({ delays, models: [MODEL], scenario: 'say', ...server }));
   }
 
   async session(config: EnvironmentConfig): Promise<Turn> {

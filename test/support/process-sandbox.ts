@@ -24,9 +24,18 @@ export class ProcessSandboxes implements SandboxProvider {
   silent: string | null = null;
   readonly alive = new Map<SandboxId, ProcessSandbox>();
 
-  async acquire(owner: SandboxOwner): Promise<Sandbox> {
+  #making: Promise<Sandbox> | undefined;
+
+  acquire(owner: SandboxOwner): Promise<Sandbox> {
     const [living] = this.alive.values();
-    if (living) return living;
+    if (living) return Promise.resolve(living);
+    this.#making ??= this.#make(owner).finally(() => {
+      this.#making = undefined;
+    });
+    return this.#making;
+  }
+
+  async #make(owner: SandboxOwner): Promise<Sandbox> {
     const sandbox_id = mint.sandbox();
     await owner.record([draft('drover.sandbox_provisioning', { sandbox_id, recipe: 'processes' })]);
     if (this.unavailable !== null) {
@@ -39,6 +48,10 @@ export class ProcessSandboxes implements SandboxProvider {
     this.alive.set(sandbox_id, sandbox);
     await owner.record([draft('drover.sandbox_ready', ready)]);
     return sandbox;
+  }
+
+  prepare(owner: SandboxOwner): void {
+    this.acquire(owner).catch(() => undefined);
   }
 
   /** The sandbox dies under whatever runs in it. */

@@ -3,7 +3,7 @@ import type { Environment } from '../../protocol/environment.ts';
 import { messageOf } from '../../protocol/errors.ts';
 import { SandboxId, type SessionId } from '../../protocol/ids.ts';
 import { draft } from '../../protocol/record.ts';
-import type { Hands, LivingSandbox } from '../hands.ts';
+import type { Hands, Made } from '../hands.ts';
 import type { ProviderOptions } from '../provider.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { connect, type Engine } from './client.ts';
@@ -35,7 +35,7 @@ export class DockerHands implements Hands {
     return config.type;
   }
 
-  async make(owner: SandboxOwner, id: SandboxId): Promise<{ sandbox: LivingSandbox; detail: string }> {
+  async make(owner: SandboxOwner, id: SandboxId): Promise<Made> {
     const engine = await this.#connect();
     const image = this.#imageFor(owner);
     if (image !== undefined) {
@@ -55,7 +55,7 @@ export class DockerHands implements Hands {
     return { sandbox, detail: `container ${containerId.slice(0, 12)} from devcontainer.json` };
   }
 
-  async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null> {
+  async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null> {
     const engine = await this.#connectTo(id);
     // Without an engine there is nothing to adopt; `make` says in words that there is none.
     if (!engine) return null;
@@ -68,7 +68,7 @@ export class DockerHands implements Hands {
           // It runs, so nobody may say that it is gone.
           if (id) throw error;
         });
-        if (sandbox) return sandbox;
+        if (sandbox) return { sandbox, detail: this.#detail(info) };
       }
       // Half-made by a process that died, or dead itself: of no use to anyone.
       if (!id) await container.remove({ force: true, v: true }).catch(() => {});
@@ -99,6 +99,11 @@ export class DockerHands implements Hands {
 
   async dispose(): Promise<void> {
     this.#engine = undefined;
+  }
+
+  #detail(info: Docker.ContainerInfo): string {
+    const from = info.Labels['devcontainer.metadata'] === undefined ? `of ${info.Image}` : 'from devcontainer.json';
+    return `container ${info.Id.slice(0, 12)} ${from}`;
   }
 
   /** For a certain sandbox "no engine" is no answer: it may live. */

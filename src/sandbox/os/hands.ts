@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../../protocol/environment.ts';
 import { mint, SandboxId, SessionId } from '../../protocol/ids.ts';
-import type { Hands, LivingSandbox } from '../hands.ts';
+import type { Hands, Made } from '../hands.ts';
 import type { ProviderOptions } from '../provider.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { reapBridges } from './bridges.ts';
@@ -16,6 +16,8 @@ import { endOsRuntime, osRuntime, type RuntimeOptions } from './runtime.ts';
 const Note = z.object({ session: SessionId, sandbox: SandboxId, workspace: z.string() });
 type Note = z.infer<typeof Note>;
 const PROBE_MS = 20_000;
+
+const detail = (): string => (process.platform === 'darwin' ? 'Seatbelt' : 'bubblewrap');
 
 /** Sandboxes of the operating system: bubblewrap on Linux, Seatbelt on macOS. */
 export class OsHands implements Hands {
@@ -34,7 +36,7 @@ export class OsHands implements Hands {
     return 'operating system sandbox';
   }
 
-  async make(owner: SandboxOwner, id: SandboxId): Promise<{ sandbox: LivingSandbox; detail: string }> {
+  async make(owner: SandboxOwner, id: SandboxId): Promise<Made> {
     await osRuntime(this.#runtime);
     const folder = join(this.#root, id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -52,13 +54,13 @@ export class OsHands implements Hands {
         'container',
         `The operating system's sandbox can't run a command (${Buffer.from(probe.stderr).toString('utf8').trim()}); start Docker and use another environment.`,
       );
-    return { sandbox, detail: process.platform === 'darwin' ? 'Seatbelt' : 'bubblewrap' };
+    return { sandbox, detail: detail() };
   }
 
-  async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<LivingSandbox | null> {
+  async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null> {
     const ofOwner = (note: Note) => note.session === owner.session && note.workspace === owner.workspaceFolder;
     const note = this.#notes().find((one) => ofOwner(one) && (!id || one.sandbox === id));
-    return note ? await this.#openSandbox(note) : null;
+    return note ? { sandbox: await this.#openSandbox(note), detail: detail() } : null;
   }
 
   async discard(_session: SessionId, id: SandboxId): Promise<void> {
@@ -77,7 +79,7 @@ export class OsHands implements Hands {
 
   async diagnose(_environment: Environment): Promise<string> {
     await osRuntime(this.#runtime);
-    return `The sandbox of the operating system (${process.platform === 'darwin' ? 'Seatbelt' : 'bubblewrap'}), without network.`;
+    return `The sandbox of the operating system (${detail()}), without network.`;
   }
 
   async dispose(): Promise<void> {
