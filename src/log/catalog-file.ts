@@ -35,6 +35,9 @@ const Stored = z.looseObject({
   past_agents: z.array(z.unknown()).default([]),
   environments: z.array(z.unknown()),
   rules: z.array(z.unknown()).default([]),
+  /** What is known of them; never a value. */
+  vaults: z.array(z.unknown()).default([]),
+  credentials: z.array(z.unknown()).default([]),
 });
 export type Stored = z.infer<typeof Stored>;
 
@@ -42,6 +45,8 @@ export const stored = (entries: Pick<Stored, 'agents' | 'environments'>): Stored
   version: CATALOG_VERSION,
   past_agents: [],
   rules: [],
+  vaults: [],
+  credentials: [],
   ...entries,
 });
 

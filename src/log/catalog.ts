@@ -4,7 +4,9 @@ import { Agent, AgentDefinition } from '../protocol/agent.ts';
 import { Environment } from '../protocol/environment.ts';
 import { mint } from '../protocol/ids.ts';
 import { Rule } from '../protocol/rule.ts';
-import { CatalogError, CatalogFile, fieldProblem, stored } from './catalog-file.ts';
+import { add, check, Entries, patched, replace } from './catalog-entries.ts';
+import { CatalogError, CatalogFile, stored } from './catalog-file.ts';
+import { VaultRecords } from './catalog-vaults.ts';
 import type { LeaseOptions } from './lease.ts';
 import { DEFAULT_MODEL, seeds } from './seeds.ts';
 
@@ -57,6 +59,8 @@ export interface Catalog {
   createRule(definition: RuleDefinition): Promise<Rule>;
   /** Takes a rule back. Sessions that took it in when they were made keep it. */
   archiveRule(id: string): Promise<Rule>;
+  /** What is known of the folder's vaults; their values are elsewhere. */
+  readonly vaults: VaultRecords;
 }
 
 export interface CatalogOptions extends LeaseOptions {
@@ -85,16 +89,20 @@ export async function openCatalog(root: string, options: CatalogOptions = {}): P
 }
 
 class FolderCatalog implements Catalog {
+  readonly vaults: VaultRecords;
   readonly #file: CatalogFile;
   readonly #now: () => string;
+  readonly #entries: Entries;
 
   constructor(file: CatalogFile, now: () => string) {
     this.#file = file;
     this.#now = now;
+    this.#entries = new Entries(file, now);
+    this.vaults = new VaultRecords(file, now);
   }
 
   agents(): Agent[] {
-    return this.#valid(Agent, this.#file.read().agents);
+    return this.#entries.valid(Agent, this.#file.read().agents);
   }
 
   agent(id: string, version?: number): Agent | undefined {
@@ -103,7 +111,7 @@ class FolderCatalog implements Catalog {
 
   agentVersions(id: string): Agent[] {
     const { agents, past_agents } = this.#file.read();
-    return this.#valid(Agent, [...past_agents, ...agents]).filter((agent) => agent.id === id);
+    return this.#entries.valid(Agent, [...past_agents, ...agents]).filter((agent) => agent.id === id);
   }
 
   async createAgent(definition: AgentDefinition): Promise<Agent> {
@@ -116,7 +124,7 @@ class FolderCatalog implements Catalog {
 
   async updateAgent(id: string, { version, metadata, ...change }: AgentChange): Promise<Agent> {
     return this.#file.update((data) => {
-      const before = this.#living(Agent, data.agents, id);
+      const before = this.#entries.living(Agent, data.agents, id);
       if (version !== undefined && version !== before.version) {
         throw new CatalogError(
           `Agent "${before.name}" is at version ${before.version} by now, not ${version}, so nothing was changed; look at it again first.`,
@@ -133,11 +141,11 @@ class FolderCatalog implements Catalog {
   }
 
   async archiveAgent(id: string): Promise<Agent> {
-    return this.#file.update(({ agents }) => this.#archive(Agent, agents, id));
+    return this.#file.update(({ agents }) => this.#entries.archive(Agent, agents, id));
   }
 
   environments(): Environment[] {
-    return this.#valid(Environment, this.#file.read().environments);
+    return this.#entries.valid(Environment, this.#file.read().environments);
   }
 
   environment(id: string): Environment | undefined {
@@ -154,7 +162,7 @@ class FolderCatalog implements Catalog {
 
   async updateEnvironment(id: string, change: Partial<EnvironmentDefinition>): Promise<Environment> {
     return this.#file.update(({ environments }) => {
-      const before = this.#living(Environment, environments, id);
+      const before = this.#entries.living(Environment, environments, id);
       if (change.config && change.config.type !== before.config.type) {
         throw new CatalogError(
           `Environment "${before.name}": config.type is ${before.config.type} and can't be changed; make another environment.`,
@@ -169,11 +177,11 @@ class FolderCatalog implements Catalog {
   }
 
   async archiveEnvironment(id: string): Promise<Environment> {
-    return this.#file.update(({ environments }) => this.#archive(Environment, environments, id));
+    return this.#file.update(({ environments }) => this.#entries.archive(Environment, environments, id));
   }
 
   rules(): Rule[] {
-    return this.#valid(Rule, this.#file.read().rules).filter((rule) => rule.archived_at === null);
+    return this.#entries.valid(Rule, this.#file.read().rules).filter((rule) => rule.archived_at === null);
   }
 
   async createRule(definition: RuleDefinition): Promise<Rule> {
@@ -185,81 +193,17 @@ class FolderCatalog implements Catalog {
     }
     const rule: Rule = { ...definition, id: mint.rule(), type: 'rule', created_at: this.#now(), archived_at: null };
     return this.#file.update(({ rules }) => {
-      const same = this.#valid(Rule, rules).find(
-        (one) => one.archived_at === null && one.tool === rule.tool && one.input_sha256 === rule.input_sha256,
-      );
+      const same = this.#entries
+        .valid(Rule, rules)
+        .find((one) => one.archived_at === null && one.tool === rule.tool && one.input_sha256 === rule.input_sha256);
       return same ?? add(rules, rule);
     });
   }
 
   async archiveRule(id: string): Promise<Rule> {
-    return this.#file.update(({ rules }) => this.#archive(Rule, rules, id));
+    return this.#file.update(({ rules }) => this.#entries.archive(Rule, rules, id));
   }
-
-  /** The entries that fit; one that does not stays in the file, and is spoken of. */
-  #valid<T>(schema: z.ZodType<T>, entries: readonly unknown[]): T[] {
-    return entries.filter((entry): entry is T => {
-      const result = schema.safeParse(entry);
-      if (!result.success)
-        this.#file.tell(
-          `An entry of the catalog is left out (${nameOf(entry)}${fieldProblem(result.error)}); mend it in catalog.json.`,
-        );
-      return result.success;
-    });
-  }
-
-  #living<T extends Entry>(schema: z.ZodType<T>, entries: readonly unknown[], id: string): T {
-    const entry = this.#valid(schema, entries).find((one) => one.id === id);
-    if (!entry)
-      throw new CatalogError(`There is no ${id} in this folder's catalog; it may have been made in another folder.`);
-    if (entry.archived_at !== null) throw new CatalogError(`"${entry.name}" is archived, so it can't be changed.`);
-    return entry;
-  }
-
-  #archive<T extends Entry>(schema: z.ZodType<T>, entries: unknown[], id: string): T {
-    const before = this.#valid(schema, entries).find((one) => one.id === id);
-    if (before && before.archived_at !== null) return before;
-    return replace(entries, { ...this.#living(schema, entries, id), archived_at: this.#now() });
-  }
-}
-
-interface Entry {
-  id: string;
-  name: string;
-  archived_at: string | null;
-}
-
-function check(schema: z.ZodType, value: unknown, what: string): void {
-  const result = schema.safeParse(value);
-  if (!result.success) {
-    throw new CatalogError(`The ${what} was not saved: ${fieldProblem(result.error)}.`, { cause: result.error });
-  }
-}
-
-function add<T>(entries: unknown[], entry: T): T {
-  entries.push(entry);
-  return entry;
-}
-
-function replace<T extends Entry>(entries: unknown[], entry: T): T {
-  const index = entries.findIndex(
-    (one) => typeof one === 'object' && one !== null && 'id' in one && one.id === entry.id,
-  );
-  entries[index] = entry;
-  return entry;
 }
 
 /** As it will be read back: what is undefined was not said. */
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value));
-
-function patched(
-  before: Record<string, string> | undefined,
-  change: Record<string, string | null> | undefined,
-): Record<string, string> | undefined {
-  if (!change) return before;
-  const kept = Object.entries({ ...before, ...change });
-  return Object.fromEntries(kept.filter((entry): entry is [string, string] => entry[1] !== null));
-}
-
-const nameOf = (entry: unknown): string =>
-  typeof entry === 'object' && entry !== null && 'name' in entry ? `"${String(entry.name)}": ` : '';

@@ -16,6 +16,8 @@ export const EnvironmentId = z.string().min(1).brand<'EnvironmentId'>();
 export type EnvironmentId = z.infer<typeof EnvironmentId>;
 export const VaultId = z.string().min(1).brand<'VaultId'>();
 export type VaultId = z.infer<typeof VaultId>;
+export const CredentialId = z.string().min(1).brand<'CredentialId'>();
+export type CredentialId = z.infer<typeof CredentialId>;
 /** One attempt at one tool call. The sandbox keeps what became of it under this id. */
 export const ExecutionId = z.string().min(1).brand<'ExecutionId'>();
 export type ExecutionId = z.infer<typeof ExecutionId>;
@@ -48,6 +50,8 @@ export const mint = {
   agent: (): AgentId => AgentId.parse(`agent_${random()}`),
   environment: (): EnvironmentId => EnvironmentId.parse(`env_${random()}`),
   execution: (): ExecutionId => ExecutionId.parse(`exec_${random()}`),
+  vault: (): VaultId => VaultId.parse(`vlt_${random()}`),
+  credential: (): CredentialId => CredentialId.parse(`vcrd_${random()}`),
   rule: (): string => `rule_${random()}`,
   sandbox: (): SandboxId => SandboxId.parse(`sbx_${random()}`),
 };
