@@ -6,7 +6,7 @@ import { EventId, type SessionId, type ThreadId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import { type Draft, draft, type LogRecord } from '../protocol/record.ts';
 import type { SandboxOwner } from '../sandbox/sandbox.ts';
-import { decide, type Step } from '../session/decide.ts';
+import { decide, nothingInHand, type Step } from '../session/decide.ts';
 import { apply, fold } from '../session/fold.ts';
 import { folded } from '../session/snapshot.ts';
 import type { SessionState, ThreadState, ToolCall } from '../session/state.ts';
@@ -104,14 +104,17 @@ export class Awake {
     // Requests end at once; a command goes on in its sandbox, and the next harness to wake attaches to it.
     await Promise.allSettled(this.#stopped ? this.#requests : this.#running);
     if (!this.#stopped) await keepState(this.#writer, this.state);
-    this.#owned.dispose();
     if (this.#broken) throw this.#broken;
   }
 
-  /** True if the log asks for a step although the loop has ended. */
-  async hasNews(): Promise<boolean> {
-    const state = await folded((version, into) => this.#writer.scan(version, into));
-    return decide(state, { threads: new Set(), calls: new Set() }).length > 0;
+  /** True if the log asks for a step although `run` has ended. */
+  hasNews(): boolean {
+    return !this.#stopped && decide(this.state, nothingInHand).length > 0;
+  }
+
+  /** Hears of nothing any more. */
+  close(): void {
+    this.#owned.dispose();
   }
 
   /** Drops all work in this process; the log stays as it is, and so does what runs in the sandbox. */

@@ -50,10 +50,15 @@ export function createHarness(deps: HarnessDeps): Harness {
   };
   let disposed = false;
 
-  async function work(id: SessionId, session: Promise<Awake>): Promise<void> {
+  async function work(id: SessionId, opening: Promise<Awake>): Promise<void> {
+    let session: Awake | undefined;
     try {
-      await (await session).run();
+      session = await opening;
+      // From here to where it counts as asleep nothing else runs: a nudge that came as the loop ended is not lost.
+      do await session.run();
+      while (session.hasNews());
     } finally {
+      session?.close();
       awake.delete(id);
     }
   }
@@ -62,12 +67,7 @@ export function createHarness(deps: HarnessDeps): Harness {
     wake(id, why) {
       if (disposed) return Promise.resolve();
       const known = awake.get(id);
-      if (known) {
-        // A nudge that comes as the loop ends must not be lost: it starts over.
-        return known.done.then(async () => {
-          if (!awake.has(id) && (await (await known.session).hasNews())) await this.wake(id, why);
-        });
-      }
+      if (known) return known.done;
       const session = Awake.open(deps, id, why, (preview) => tell(id, preview));
       const done = work(id, session);
       awake.set(id, { session, done });

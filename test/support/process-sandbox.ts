@@ -22,9 +22,13 @@ export class ProcessSandboxes implements SandboxProvider {
   unavailable: string | null = null;
   /** Set to make nobody able to say what lives, for this reason. */
   silent: string | null = null;
-  readonly alive = new Map<SandboxId, ProcessSandbox>();
-
+  readonly alive: Map<SandboxId, ProcessSandbox>;
   #making: Promise<Sandbox> | undefined;
+
+  /** `alive`: what others made before. */
+  constructor(alive = new Map<SandboxId, ProcessSandbox>()) {
+    this.alive = alive;
+  }
 
   acquire(owner: SandboxOwner): Promise<Sandbox> {
     const [living] = this.alive.values();

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { LeaseHeld } from '../../../src/log/log.ts';
 import { openStore } from '../../../src/log/store.ts';
 import { text } from '../../../src/protocol/content.ts';
@@ -9,7 +9,7 @@ import { draft } from '../../../src/protocol/record.ts';
 import { noUsage } from '../../../src/protocol/usage.ts';
 import { pendingApprovals } from '../../../src/session/fold.ts';
 import { goldenText } from '../../support/golden.ts';
-import { lastMessage, Rig } from './rig.ts';
+import { type LastAct, lastMessage, Rig } from './rig.ts';
 
 const careful = {
   tools: [
@@ -286,6 +286,45 @@ describe('two harnesses', () => {
   });
 });
 
+describe('a nudge', () => {
+  it('that comes while the session works reads nothing anew', async () => {
+    const rig = await Rig.open();
+    await rig.create('[rehearsal:long-command seconds=1]');
+    const working = rig.harness.wake(rig.session, 'a test');
+    await rig.until('the command', (state) => [...state.calls.values()].some((call) => call.execution !== null));
+    const writer = await rig.store.acquire(rig.session, 'a test');
+    const scan = vi.spyOn(writer, 'scan');
+    await Promise.all([working, ...Array.from({ length: 20 }, () => rig.harness.wake(rig.session, 'a nudge'))]);
+    expect(scan).not.toHaveBeenCalled();
+    expect((await rig.state()).stopReason).toEqual({ type: 'end_turn' });
+  });
+
+  it('that comes just as the session comes to rest is not lost', async () => {
+    const rig = await Rig.open();
+    await rig.create('[rehearsal:say] one');
+    const writer = await rig.store.acquire(rig.session, 'a test');
+    const nudged: Promise<void>[] = [];
+    const listening = writer.onAppend((records) => {
+      if (!records.some(({ event }) => event.type === 'session.status_idle') || nudged.length === 3) return;
+      // Steps of a promise between the rest and the nudge: that many, for every place where the loop may stand.
+      const steps = nudged.length;
+      nudged.push(
+        writer.append([rig.message(`[rehearsal:say] more ${steps}`)]).then(async () => {
+          for (let step = 0; step < steps; step += 1) await undefined;
+          await rig.harness.wake(rig.session, 'a nudge');
+        }),
+      );
+    });
+    await rig.harness.wake(rig.session, 'a test');
+    for (let n = 0; n < nudged.length; n += 1) await nudged[n];
+    listening.dispose();
+    expect(nudged.length).toBe(3);
+    const state = await rig.state();
+    expect(lastMessage(state)).toContain('more 2');
+    expect([...state.threads.values()][0]?.queue).toEqual([]);
+  });
+});
+
 describe('hands', () => {
   it('that can not be had are a result in words, not the end of the session', async () => {
     const rig = await Rig.open();
@@ -385,31 +424,31 @@ describe('after a crash', () => {
     expect(lastMessage(state)).toContain('here again');
   });
 
-  it('at any append of a session with calls, goes on to the same end, with every effect once', async () => {
+  it('at any append of a session with calls, goes on to the same end, and does nothing twice', async () => {
     const task = '[rehearsal:call tool=bash] {"command": "echo once >> lines.txt"}';
-    const whole = await Rig.open();
-    await whole.run(task);
-    const appends = (await whole.records()).length;
-    expect(await readFile(join(whole.folder, 'lines.txt'), 'utf8')).toBe('once\n');
-    for (let at = 3; at < appends; at += 1) {
+    const play = async (last: LastAct) => {
       const rig = await Rig.open();
       await rig.create(task);
-      const until = new Promise<void>((resolve) => {
-        const following = rig.store.follow(rig.session, 0, (records) => {
-          if ((records.at(-1)?.seq ?? 0) < at) return;
-          following.dispose();
-          resolve();
-        });
-      });
-      const dead = rig.harness.wake(rig.session, 'a test');
-      await Promise.race([until, dead]);
-      await rig.restart();
-      await dead.catch(() => undefined);
+      const cut = await rig.cutOff(last);
       await rig.harness.wake(rig.session, 'after a crash');
       const state = await rig.state();
-      expect(state.stopReason, `killed at record ${at}`).toEqual({ type: 'end_turn' });
-      expect(await readFile(join(rig.folder, 'lines.txt'), 'utf8'), `killed at record ${at}`).toBe('once\n');
+      const [call] = state.calls.values();
+      const lines = await readFile(join(rig.folder, 'lines.txt'), 'utf8').catch(() => '');
+      return { cut, stop: state.stopReason, outcome: call?.result?.outcome, lines };
+    };
+    const outcomes: unknown[] = [];
+    for (let n = 1, cut = true; cut; n += 1) {
+      for (const when of ['before', 'after'] as const) {
+        const end = await play({ n, when });
+        cut = end.cut;
+        outcomes.push(end.outcome);
+        // It had been begun and not run, and nobody may run it now: the model is told so, and decides.
+        const lines = end.outcome === 'unknown' ? '' : 'once\n';
+        expect(end, `cut off ${when} append ${n}`).toMatchObject({ stop: { type: 'end_turn' }, lines });
+      }
     }
+    expect(outcomes.length).toBeGreaterThan(20);
+    expect(new Set(outcomes)).toEqual(new Set(['ok', 'unknown']));
   }, 60_000);
 });
 

@@ -1,5 +1,5 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createAnthropicClient } from '../../../src/harness/anthropic.ts';
@@ -14,6 +14,7 @@ import { mint } from '../../../src/protocol/ids.ts';
 import { type Draft, draft, type LogRecord } from '../../../src/protocol/record.ts';
 import type { Rule } from '../../../src/protocol/rule.ts';
 import { type Rehearsal, type RehearsalOptions, startRehearsal } from '../../../src/rehearsal/server.ts';
+import type { SandboxProvider } from '../../../src/sandbox/sandbox.ts';
 import { fold, pendingApprovals } from '../../../src/session/fold.ts';
 import type { SessionState } from '../../../src/session/state.ts';
 import { createToolbox } from '../../../src/tools/toolbox.ts';
@@ -44,6 +45,7 @@ export class Rig {
   readonly session: SessionId = mint.session();
   readonly primary = mint.thread();
   readonly #options: RigOptions;
+  readonly #owned: SessionStore[] = [];
   store: SessionStore;
   harness: Harness;
 
@@ -61,7 +63,7 @@ export class Rig {
     const rig = new Rig(folder, rehearsal, options);
     onTestFinished(async () => {
       await rig.harness.dispose();
-      await rig.store.dispose();
+      for (const store of [rig.store, ...rig.#owned]) await store.dispose();
       await rehearsal.close();
       await rm(folder, { recursive: true, force: true, maxRetries: 3 });
     });
@@ -74,6 +76,28 @@ export class Rig {
     await this.store.dispose();
     this.store = this.openStore();
     this.harness = this.openHarness();
+  }
+
+  /**
+   * Wakes the session, and lets this process's life end where `last` says, as if it had been killed there: nothing of it
+   * reaches the log, the model or the sandbox any more, and no answer reaches it. What runs in the sandbox goes on.
+   * Then starts over from the disk.
+   * @returns false if the session was at rest before that
+   */
+  async cutOff(last: LastAct): Promise<boolean> {
+    await this.store.dispose();
+    const life = new Life(last);
+    const store = openStore({ root: join(this.folder, '.drover'), holder: { pid: NO_PROCESS, host: hostname() } });
+    this.#owned.push(store);
+    const hands = new ProcessSandboxes(this.sandboxes.alive);
+    const sandboxes = life.limit<SandboxProvider>(hands, ['acquire', 'attach']);
+    const dying = this.openHarness({ store: life.limit(store, ['acquire']), sandboxes });
+    const resting = dying.wake(this.session, 'a life that ends').then(() => false);
+    const cut = await Promise.race([life.ended.then(() => true), resting]);
+    if (!cut) await store.dispose();
+    this.store = this.openStore();
+    this.harness = this.openHarness();
+    return cut;
   }
 
   openStore(): SessionStore {
@@ -181,6 +205,63 @@ export class Rig {
     return (await this.records()).map((record) => record.event.type);
   }
 }
+
+/** Where a life ends: right before the n-th batch is handed to the log, or right after it is on the disk. From 1. */
+export interface LastAct {
+  n: number;
+  when: 'before' | 'after';
+}
+
+/** No process has so high a number. */
+const NO_PROCESS = 2 ** 22 + 1;
+
+/** What a process can do as long as it lives. */
+class Life {
+  readonly #last: LastAct;
+  readonly #end = Promise.withResolvers<void>();
+  #isOver = false;
+  readonly #appends = { before: 0, after: 0 };
+
+  constructor(last: LastAct) {
+    this.#last = last;
+  }
+
+  get ended(): Promise<void> {
+    return this.#end.promise;
+  }
+
+  /** The same part, that does nothing and never answers once life is over; so is what the named methods bring. */
+  limit<T extends object>(part: T, bring: readonly string[] = []): T {
+    return new Proxy(part, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]): unknown => {
+          if (name === 'append') this.#reach('before');
+          if (this.#isOver) return never;
+          const result: unknown = Reflect.apply(value, target, args);
+          return result instanceof Promise ? this.#answer(result, name, bring) : result;
+        };
+      },
+    });
+  }
+
+  async #answer(result: Promise<unknown>, name: string | symbol, bring: readonly string[]): Promise<unknown> {
+    const answer = await result;
+    if (name === 'append') this.#reach('after');
+    if (this.#isOver) return never;
+    return bring.includes(String(name)) && answer instanceof Object ? this.limit(answer) : answer;
+  }
+
+  #reach(when: LastAct['when']): void {
+    this.#appends[when] += 1;
+    if (this.#appends[when] !== this.#last.n || this.#last.when !== when) return;
+    this.#isOver = true;
+    this.#end.resolve();
+  }
+}
+
+const never = new Promise<never>(() => undefined);
 
 /** What the agent said last. */
 export function lastMessage(state: SessionState): string {
