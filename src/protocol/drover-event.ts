@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AgentDefinition } from './agent.ts';
 import { Environment } from './environment.ts';
-import { EventId, ExecutionId, SandboxId, SessionId, ThreadId, VaultId } from './ids.ts';
+import { CredentialId, EventId, ExecutionId, SandboxId, SessionId, ThreadId, VaultId } from './ids.ts';
 import { Rule } from './rule.ts';
 
 /*
@@ -17,6 +17,13 @@ export const AgentSnapshot = AgentDefinition.extend({
   version: z.number().optional(),
 });
 export type AgentSnapshot = z.infer<typeof AgentSnapshot>;
+
+/** A commit of the repository that keeps the checkpoints: 40 hexadecimal digits. */
+const CommitId = z.string().regex(/^[0-9a-f]{40,64}$/);
+
+/** A path inside the work folder; one that is no UTF-8 is written as git quotes it, in double quotes. */
+const ChangedFile = z.object({ path: z.string(), change: z.enum(['added', 'modified', 'deleted']) });
+export type ChangedFile = z.infer<typeof ChangedFile>;
 
 export const droverEvents = [
   /** Always record 0. `roster`: the other agents a thread may start by name. */
@@ -82,11 +89,86 @@ export const droverEvents = [
   event('drover.sandbox_failed', { sandbox_id: SandboxId, message: z.string() }),
   event('drover.sandbox_lost', { sandbox_id: SandboxId, reason: z.string() }),
   event('drover.sandbox_removed', { sandbox_id: SandboxId, reason: z.string() }),
+  /** The files of the session's work folder were kept as they are. See docs/event-log.md for each field. */
+  event('drover.checkpoint', {
+    commit: CommitId,
+    /** The checkpoint before it in this session; null for the first. */
+    parent: CommitId.nullable(),
+    /** `calls`: calls changed files. `start`: the files before any call. `person`: changed by nobody of the session. */
+    why: z.enum(['start', 'calls', 'person', 'restore']),
+    /** The calls that ran since the checkpoint before it, whichever thread's; empty unless `why` is `calls`. */
+    tool_use_ids: z.array(EventId),
+    files_changed: z.number(),
+    /** The first of them. */
+    files: z.array(ChangedFile),
+    /** What is not in it although it is in the folder, the first of them. */
+    skipped: z.array(z.object({ path: z.string(), why: z.enum(['large', 'unreadable']), bytes: z.number() })),
+    skipped_count: z.number(),
+  }),
+  /** No checkpoint could be taken. Told once for a reason. */
+  event('drover.checkpoint_failed', { message: z.string() }),
+  /** A person put the files back to how they were in a checkpoint. `before` is the checkpoint that undoes it. */
+  event('drover.files_restored', {
+    commit: CommitId,
+    before: CommitId,
+    files_changed: z.number(),
+    files: z.array(ChangedFile),
+  }),
+  /**
+   * The ledger of the network: one connection or request that left the sandbox, or tried to. Written when it has ended.
+   * Of a connection that is passed on unread there is no more to say than host, port and bytes; its method is CONNECT.
+   */
+  event('drover.egress', {
+    /** The attempt at a call it is put down to; null: nobody's in particular. */
+    execution_id: ExecutionId.nullable(),
+    scheme: z.enum(['http', 'https']),
+    host: z.string(),
+    port: z.number(),
+    method: z.string(),
+    /** Without its query. */
+    path: z.string().nullable(),
+    /** Of the answer the sandbox got; null if there was none. */
+    status: z.number().nullable(),
+    bytes_out: z.number(),
+    bytes_in: z.number(),
+    duration_ms: z.number(),
+    verdict: z.enum(['allowed', 'refused', 'failed']),
+    /** Why it was refused or failed, in one word. */
+    reason: z.string().nullable(),
+    /** Whose value was put in. */
+    credential_ids: z.array(z.string()),
+    /** Equal ones of the same moment are one event. */
+    count: z.number(),
+  }),
+  /**
+   * A value of a vault was about to be stored, or sent to the model, and was taken out: it should be impossible, so it is a
+   * fault or an attack. The value itself is nowhere.
+   */
+  event('drover.secret_alarm', {
+    /** Null: the key of the model, which is in no vault. */
+    credential_id: CredentialId.nullable(),
+    vault_id: VaultId.nullable(),
+    name: z.string(),
+    where: z.enum(['record', 'blob', 'model_request']),
+    /** How it was written there. */
+    form: z.enum(['plain', 'json', 'url', 'base64', 'hex']),
+    /** The event it was taken out of. */
+    event_id: EventId.nullable(),
+    event_type: z.string().nullable(),
+    /** How often it stood there. */
+    count: z.number(),
+  }),
   event('drover.log_damaged', {
     /** Byte range in the log file that could not be read, end exclusive. */
     range: z.tuple([z.number(), z.number()]),
     reason: z.string(),
   }),
-  event('drover.forked_from', { session_id: SessionId, seq: z.number(), hash: z.string() }),
+  event('drover.forked_from', {
+    session_id: SessionId,
+    seq: z.number(),
+    hash: z.string(),
+    /** The session this log is now: record 0 is a copy and names the other one. */
+    new_session_id: SessionId.optional(),
+  }),
   event('drover.session_archived', { archived: z.boolean() }),
 ] as const;

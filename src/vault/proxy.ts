@@ -1,0 +1,43 @@
+import { getCACertificates, rootCertificates } from 'node:tls';
+import type { Egress, EgressSession, Gate } from './egress.ts';
+import { Addresses, type Resolve, resolveByDns } from './proxy/addresses.ts';
+import { SessionAuthority } from './proxy/authority.ts';
+import { Dialer } from './proxy/dial.ts';
+import { SessionGate } from './proxy/gate.ts';
+
+export interface EgressOptions {
+  /** URL of a proxy above us (`http.proxy`), or undefined. Asked for each connection. */
+  upstreamProxy?: () => string | undefined;
+  /** PEM certificates to trust beside the public ones and the system's. */
+  extraCertificates?: () => readonly string[];
+  /** Address ranges (CIDR) a sandbox may be connected to although they are private: of an intranet, or a test's own. */
+  privateRanges?: readonly string[];
+  /** Default: the system's. */
+  resolve?: Resolve;
+}
+
+/** Opens ways out of sandboxes. It listens nowhere and keeps nothing but what its gates hold. */
+export function createEgress(options: EgressOptions = {}): Egress {
+  const trusted = () => [...new Set([...systemCertificates(), ...(options.extraCertificates?.() ?? [])])];
+  const dialer = new Dialer({
+    addresses: new Addresses(options.resolve ?? resolveByDns, options.privateRanges ?? []),
+    upstreamProxy: options.upstreamProxy ?? (() => undefined),
+    trusted,
+  });
+  return {
+    async open(session: EgressSession, token?: string): Promise<Gate> {
+      const authority = await SessionAuthority.create();
+      return new SessionGate(session, token, { dialer, authority, trusted: trusted() });
+    },
+  };
+}
+
+/** The public roots Node ships, and what the operating system trusts (a company's own). */
+function systemCertificates(): string[] {
+  try {
+    return [...rootCertificates, ...getCACertificates('system'), ...getCACertificates('extra')];
+  } catch {
+    // An older runtime knows only its own.
+    return [...rootCertificates];
+  }
+}

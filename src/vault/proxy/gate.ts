@@ -1,0 +1,218 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ExecutionId } from '../../protocol/ids.ts';
+import { ExecutionId as ExecutionIdSchema } from '../../protocol/ids.ts';
+import type { EgressSession, Gate, InsideFile } from '../egress.ts';
+import { DialingAgent } from './agents.ts';
+import type { SessionAuthority } from './authority.ts';
+import type { Dialer } from './dial.ts';
+import { destination, exchange, tell } from './exchange.ts';
+import { isAllowed, isBound, parseAuthority, type Target } from './hosts.ts';
+import { insideEnv, insideFiles, proxyEnv } from './inside.ts';
+import { Ledger } from './ledger.ts';
+import { Refused } from './refused.ts';
+import { type Inner, type TunnelContext, tunnel } from './tunnel.ts';
+import { Visit } from './visit.ts';
+import { refuse, websocket } from './websocket.ts';
+
+/** The user name of what belongs to no call. */
+const NOBODY = 'sandbox';
+
+/** The way out of one sandbox: it listens nowhere, connections are handed to it. */
+export class SessionGate implements Gate {
+  readonly env: Readonly<Record<string, string>>;
+  readonly files: readonly InsideFile[];
+  readonly #session: EgressSession;
+  readonly #token: string;
+  readonly #context: TunnelContext;
+  readonly #ledger: Ledger;
+  readonly #server: Server;
+  readonly #plain: DialingAgent;
+  readonly #connections = new Set<Duplex>();
+  readonly #asked = new Map<string, Promise<boolean>>();
+
+  constructor(
+    session: EgressSession,
+    token: string | undefined,
+    parts: { dialer: Dialer; authority: SessionAuthority; trusted: readonly string[] },
+  ) {
+    this.#session = session;
+    this.#token = token ?? randomBytes(24).toString('base64url');
+    this.#ledger = new Ledger((drafts) => session.record(drafts));
+    this.env = { ...session.secrets?.env, ...insideEnv(NOBODY, this.#token) };
+    this.files = insideFiles(parts.authority.certificate, parts.trusted);
+    this.#plain = new DialingAgent(({ host, port }) =>
+      parts.dialer.tcp({ scheme: 'http', host: (host ?? '').replace(/^\[|\]$/g, ''), port: Number(port) }),
+    );
+    this.#server = createServer({ requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 120_000 });
+    this.#context = {
+      ledger: this.#ledger,
+      injectables: async () => (await session.secrets?.injectables()) ?? [],
+      onTripped: (what) => session.onTripped?.(what),
+      dialer: parts.dialer,
+      authority: parts.authority,
+      isBound: async (target) =>
+        ((await session.secrets?.injectables()) ?? []).some(({ bound }) => isBound(bound, target)),
+      http: this.#server,
+      inner: new WeakMap<Duplex, Inner>(),
+    };
+    this.#serve();
+  }
+
+  envFor(execution: ExecutionId): Readonly<Record<string, string>> {
+    return proxyEnv(execution, this.#token);
+  }
+
+  accept(connection: Duplex): void {
+    this.#connections.add(connection);
+    connection.once('close', () => this.#connections.delete(connection));
+    connection.on('error', () => connection.destroy());
+    this.#server.emit('connection', connection);
+  }
+
+  async close(): Promise<void> {
+    for (const connection of this.#connections) connection.destroy();
+    this.#plain.destroy();
+    // What is being ended is put down in the ledger as it ends.
+    await new Promise((resolve) => setImmediate(resolve));
+    await this.#ledger.flush();
+  }
+
+  #serve(): void {
+    this.#server.on('request', (request, response) => void this.#request(request, response));
+    this.#server.on('connect', (request, socket, head) => void this.#connect(request, socket, head));
+    this.#server.on('upgrade', (request, socket, head) => void this.#upgrade(request, socket, head));
+    this.#server.on('clientError', (_error, socket) => {
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
+      else socket.destroy();
+    });
+  }
+
+  async #request(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    request.on('error', () => request.destroy());
+    response.on('error', () => response.destroy());
+    const inner = this.#context.inner.get(request.socket);
+    const execution = inner ? inner.execution : this.#caller(request);
+    if (execution === null) {
+      response.writeHead(407, { 'proxy-authenticate': 'Basic realm="drover"', 'content-length': 0 });
+      response.end();
+      return;
+    }
+    const to = destination(request, inner?.target);
+    if (!to) {
+      tell(response, this.#misnamed(request, inner?.target, execution));
+      return;
+    }
+    const visit = new Visit(this.#context, { ...to, method: request.method ?? '', execution });
+    try {
+      // Of a connection that was opened up the host was judged when it was opened.
+      if (!inner) await this.#judge(to.target, execution);
+    } catch (error) {
+      tell(response, visit.ended(error));
+      return;
+    }
+    await exchange(visit, to.path, inner?.agent ?? this.#plain, request, response);
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const inner = this.#context.inner.get(socket);
+    const execution = inner ? inner.execution : this.#caller(request);
+    if (execution === null) {
+      refuse(socket, new Refused('unauthenticated', 'the proxy was not given its token'));
+      return;
+    }
+    const to = destination(request, inner?.target);
+    if (!to) {
+      refuse(socket, this.#misnamed(request, inner?.target, execution));
+      return;
+    }
+    const visit = new Visit(this.#context, { ...to, method: request.method ?? '', execution });
+    try {
+      if (!inner) await this.#judge(to.target, execution);
+    } catch (error) {
+      refuse(socket, visit.ended(error));
+      return;
+    }
+    await websocket(visit, to.path, inner?.agent ?? this.#plain, request, socket, head);
+  }
+
+  async #connect(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const execution = this.#caller(request);
+    if (execution === null) {
+      // The connection can't be used for a second try: the parser has let go of it.
+      socket.end(
+        'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="drover"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n',
+      );
+      return;
+    }
+    const target = /:\d+$/.test(request.url ?? '') ? parseAuthority(request.url, 'https') : undefined;
+    // A tunnel inside one of ours, or one to nowhere.
+    if (!target || this.#context.inner.has(socket)) {
+      refuse(socket, this.#misnamed(request, this.#context.inner.get(socket)?.target, execution));
+      return;
+    }
+    const visit = new Visit(this.#context, { target, method: 'CONNECT', execution });
+    let connected = false;
+    try {
+      await this.#judge(target, execution);
+      if (head.length > 0) socket.unshift(head);
+      await tunnel(this.#context, visit, socket, () => {
+        connected = true;
+      });
+    } catch (error) {
+      const refused = visit.ended(error);
+      if (connected) socket.destroy();
+      else refuse(socket, refused);
+    }
+  }
+
+  /** Whose call a request is put down to: undefined is nobody's, null is a stranger. */
+  #caller(request: IncomingMessage): ExecutionId | undefined | null {
+    const basic = /^Basic\s+([A-Za-z0-9+/=]+)$/i.exec(request.headers['proxy-authorization'] ?? '');
+    const [user = '', ...rest] = Buffer.from(basic?.[1] ?? '', 'base64')
+      .toString('utf8')
+      .split(':');
+    const given = Buffer.from(rest.join(':'));
+    const token = Buffer.from(this.#token);
+    if (given.length !== token.length || !timingSafeEqual(given, token)) return null;
+    return /^exec_[0-9A-Za-z]{1,40}$/.test(user) ? ExecutionIdSchema.parse(user) : undefined;
+  }
+
+  /** Whether the sandbox may go there, asking whoever may say so. Throws `Refused`. */
+  async #judge(target: Target, execution: ExecutionId | undefined): Promise<void> {
+    const { networking, mcpHosts, ask } = this.#session;
+    if (isAllowed(networking, mcpHosts ?? [], target)) return;
+    if (ask && networking?.type !== 'none' && (await this.#ask(ask, target, execution))) return;
+    throw new Refused('not_listed', `${target.host}:${target.port} is not among the hosts this sandbox may reach`);
+  }
+
+  /** All that want the same host at the same time wait for one answer. */
+  #ask(ask: NonNullable<EgressSession['ask']>, target: Target, execution: ExecutionId | undefined): Promise<boolean> {
+    const key = `${target.host}:${target.port}`;
+    let asked = this.#asked.get(key);
+    if (!asked) {
+      const wanted = { host: target.host, port: target.port, ...(execution ? { execution } : {}) };
+      asked = ask(wanted).finally(() => this.#asked.delete(key));
+      this.#asked.set(key, asked);
+    }
+    return asked;
+  }
+
+  #misnamed(request: IncomingMessage, pinned: Target | undefined, execution: ExecutionId | undefined): Refused {
+    const named = parseAuthority(request.headers.host, pinned?.scheme ?? 'http');
+    const target = pinned ?? named ?? { scheme: 'http', host: '?', port: 0 };
+    const visit = new Visit(this.#context, {
+      target,
+      method: request.method ?? '',
+      ...(request.method === 'CONNECT' ? {} : { path: request.url ?? '' }),
+      execution,
+    });
+    return visit.ended(
+      new Refused(
+        'wrong_name',
+        'the request does not say in one way which host it is for; nothing else is served here',
+      ),
+    );
+  }
+}
