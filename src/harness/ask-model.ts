@@ -11,7 +11,7 @@ import { reserve, settle } from './budget.ts';
 import { assemble, withFiles } from './context.ts';
 import { limitsOf } from './limits.ts';
 import { lookAhead } from './look-ahead.ts';
-import { ModelFailure, type ModelListener, type ModelReply } from './model.ts';
+import { type ModelCall, ModelFailure, type ModelListener, type ModelReply } from './model.ts';
 import { replyDrafts } from './reply.ts';
 import { sleep } from './sleep.ts';
 import { rescheduled, threadRunning } from './statuses.ts';
@@ -51,7 +51,7 @@ export async function askModel(
   ]);
   const reply = new Listening(awake, thread, span, toolbox);
   try {
-    const request = { ...call, messages: await withFiles(awake, call.messages) };
+    const request = await guarded(awake, thread, { ...call, messages: await withFiles(awake, call.messages) });
     const got = await client.request(request, reply, signal);
     await reply.settled();
     const judges = { toolbox, policy: awake.deps.policy };
@@ -64,6 +64,14 @@ export async function askModel(
   } finally {
     awake.preview({ type: 'end', thread: thread.id, request: span });
   }
+}
+
+/** The request without what no model may see; an alarm goes into the log first. */
+async function guarded(awake: Awake, thread: ThreadState, call: ModelCall): Promise<ModelCall> {
+  const passed = awake.deps.guard?.request(call);
+  if (!passed) return call;
+  if (passed.alarms.length > 0) await awake.append(passed.alarms.map((alarm) => ({ ...alarm, thread: thread.id })));
+  return passed.request;
 }
 
 /** Before attempt n + 1 of the harness itself: base · 2ⁿ⁻¹, at most 30 s. The SDK has retried by then. ms. */

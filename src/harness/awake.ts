@@ -50,7 +50,7 @@ export class Awake {
     this.id = id;
     this.#writer = writer;
     this.state = state;
-    this.preview = preview;
+    this.preview = deps.guard?.previews(preview) ?? preview;
     this.owner = {
       session: id,
       environment: state.environment,

@@ -6,6 +6,7 @@ import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import type { SandboxProvider } from '../sandbox/sandbox.ts';
 import type { Toolbox } from '../tools/tools.ts';
+import type { SecretGuard } from '../vault/guard.ts';
 import { Awake } from './awake.ts';
 import type { ModelClient } from './model.ts';
 
@@ -34,6 +35,8 @@ export interface HarnessDeps {
   toolbox(of: { agent: AgentSnapshot; roster: readonly AgentSnapshot[]; depth: number }): Toolbox;
   sandboxes: SandboxProvider;
   policy: Policy;
+  /** Looks through what is sent to the model and shown. Absent: there is nothing to look for. */
+  guard?: SecretGuard | undefined;
   /** Test mode: throw the folded state away after every append and fold again from disk. */
   alwaysRefold?: boolean;
   /** Base of the exponential wait before a failed request is made again, ms. Default 1000. */

@@ -85,6 +85,16 @@ export interface LogSink {
   take(records: LogRecord[]): void;
 }
 
+/** What everything passes on its way into a log: it takes out what must never be in one, such as a secret. */
+export interface LogDoor {
+  /** Resolves when it knows all that it must look for; nobody writes before. */
+  ready(): Promise<void>;
+  /** The draft as it may be stored, the same one if there is nothing to take out, and what is stored with it to tell of it. */
+  draft(draft: Draft): { draft: Draft; alarms: Draft[] };
+  /** As `draft`, for a blob. */
+  bytes(bytes: Uint8Array): { bytes: Uint8Array; alarms: Draft[] };
+}
+
 /** The one writer of a session: whoever holds its lease. */
 export interface SessionWriter {
   readonly id: SessionId;

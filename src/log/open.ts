@@ -4,7 +4,7 @@ import type { SessionId } from '../protocol/ids.ts';
 import { type Draft, draft, type Seq } from '../protocol/record.ts';
 import { appendFailure } from './failure.ts';
 import type { Lease, LeaseFile } from './lease.ts';
-import { AppendFailed, type Damage, SessionMissing } from './log.ts';
+import { AppendFailed, type Damage, type LogDoor, SessionMissing } from './log.ts';
 import { LogFile } from './log-file.ts';
 import { cutTornTail, Reported } from './mend.ts';
 import { codeOf, LOG_FILE, syncFolder } from './paths.ts';
@@ -19,6 +19,7 @@ export interface Opening {
   id: SessionId;
   folder: string;
   lease: LeaseFile;
+  door?: LogDoor | undefined;
 }
 
 /** A former holder that still writes is met at most a few times: it is fenced off at its next append. */
@@ -45,7 +46,7 @@ export async function openWriter(opening: Opening, why: string, force: boolean):
 
 /** Makes a session's folder and writes its first records. If that fails, the folder is taken away again. */
 export async function createWriter(opening: Opening, first: readonly Draft[]): Promise<Writer> {
-  const { id, folder } = opening;
+  const { id, folder, door } = opening;
   try {
     await mkdir(folder);
   } catch (error) {
@@ -55,7 +56,7 @@ export async function createWriter(opening: Opening, first: readonly Draft[]): P
     const file = LogFile.open(join(folder, LOG_FILE), { create: true });
     const lease = await leaseFor(file, () => opening.lease.take());
     const start = { head: NO_HEAD, end: 0, needsNewline: false, keptSeq: -1, damaged: false };
-    const writer = new Writer({ id, folder, file, lease, now: opening.lease.now, ...start });
+    const writer = new Writer({ id, folder, file, lease, door, now: opening.lease.now, ...start });
     return await started(writer, async () => {
       await writer.append(first);
       await syncFolder(folder);
@@ -157,7 +158,7 @@ class OpenLog {
 }
 
 async function wake(opening: Opening, file: LogFile, lease: Lease, log: OpenLog, why: string): Promise<Writer> {
-  const { id, folder } = opening;
+  const { id, folder, door } = opening;
   const { now, holder } = opening.lease;
   let damage: Damage[];
   try {
@@ -169,7 +170,7 @@ async function wake(opening: Opening, file: LogFile, lease: Lease, log: OpenLog,
   }
   const { head, wholeEnd: end, needsNewline } = log.scanner;
   const damaged = damage.length > 0;
-  const parts = { id, folder, file, lease, now, head, end, needsNewline, keptSeq: log.keptSeq, damaged };
+  const parts = { id, folder, file, lease, door, now, head, end, needsNewline, keptSeq: log.keptSeq, damaged };
   const writer = new Writer(parts);
   const first = [draft('drover.woke', { why, holder: { ...holder } }), ...log.reported.reportsFor(damage)];
   return started(writer, () => writer.append(first));

@@ -12,6 +12,7 @@ import {
   AppendFailed,
   LeaseHeld,
   type LeaseHolder,
+  type LogDoor,
   type LogSink,
   type Scanned,
   SessionMissing,
@@ -32,6 +33,8 @@ export interface StoreOptions extends LeaseOptions {
   root: string;
   /** Who this process is to others; only tests say something else than the truth. */
   holder?: Holder | undefined;
+  /** Absent: everything is stored as it is given. */
+  door?: LogDoor | undefined;
 }
 
 /** Opens the sessions of one workspace folder. Nothing is read or written yet. */
@@ -83,6 +86,7 @@ class Store implements SessionStore {
 
   async create(id: SessionId, first: readonly Draft[]): Promise<SessionWriter> {
     const opening = this.#opening(id);
+    await opening.door?.ready();
     try {
       await makeRoot(this.root);
       await mkdir(sessionsFolder(this.root), { recursive: true });
@@ -214,6 +218,7 @@ class Store implements SessionStore {
   async #share(id: SessionId, open: (opening: Opening) => Promise<Writer>): Promise<Writer> {
     const opening = this.#opening(id);
     const key = keyOf(opening);
+    await opening.door?.ready();
     for (let shared = writers.get(key); shared; shared = writers.get(key)) {
       shared.users.add(this);
       const writer = await shared.writer;
@@ -273,7 +278,7 @@ class Store implements SessionStore {
   #opening(id: SessionId): Opening {
     if (this.#disposed) throw new AppendFailed('This window is closing, so no session is opened in it any more.');
     const folder = sessionFolder(this.root, id);
-    return { id, folder, lease: new LeaseFile(join(folder, LEASE_FILE), this.#options) };
+    return { id, folder, lease: new LeaseFile(join(folder, LEASE_FILE), this.#options), door: this.#options.door };
   }
 
   async #ids(): Promise<SessionId[]> {

@@ -5,7 +5,15 @@ import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
 import { writeBlobs } from './blobs.ts';
 import { appendFailure } from './failure.ts';
 import type { Lease } from './lease.ts';
-import { AppendFailed, LeaseLost, type LogSink, type Scanned, type SessionReading, type SessionWriter } from './log.ts';
+import {
+  AppendFailed,
+  LeaseLost,
+  type LogDoor,
+  type LogSink,
+  type Scanned,
+  type SessionReading,
+  type SessionWriter,
+} from './log.ts';
 import type { LogFile } from './log-file.ts';
 import { LOG_FILE } from './paths.ts';
 import { readLog, scanLog } from './read.ts';
@@ -42,6 +50,7 @@ export interface WriterParts {
   folder: string;
   file: LogFile;
   lease: Lease;
+  door?: LogDoor | undefined;
   now: () => Date;
   /** The last live record, and where the file ends. */
   head: Head;
@@ -67,6 +76,7 @@ export class Writer implements SessionWriter {
   readonly #folder: string;
   readonly #file: LogFile;
   readonly #lease: Lease;
+  readonly #door: LogDoor | undefined;
   readonly #now: () => Date;
   readonly #appended = new Emitter<Appended>();
   readonly #lostOnce = new Emitter<void>();
@@ -94,6 +104,7 @@ export class Writer implements SessionWriter {
     this.#folder = parts.folder;
     this.#file = parts.file;
     this.#lease = parts.lease;
+    this.#door = parts.door;
     this.#now = parts.now;
     this.#head = parts.head;
     this.#end = parts.end;
@@ -111,7 +122,7 @@ export class Writer implements SessionWriter {
     const at = this.#now().toISOString();
     const blobs: Blob[] = [];
     const batch: Batch = {
-      drafts: drafts.map((draft) => this.#ready(draft, at, blobs)),
+      drafts: this.#checked(drafts).map((draft) => this.#ready(draft, at, blobs)),
       at,
       sync: options.sync ?? true,
       stored: blobs.length === 0,
@@ -125,8 +136,10 @@ export class Writer implements SessionWriter {
 
   async putBlob(bytes: Uint8Array, mediaType: string): Promise<BlobRef> {
     this.#assertOpen();
-    const blob = blobOf(bytes, mediaType);
+    const checked = this.#door?.bytes(bytes) ?? { bytes, alarms: [] };
+    const blob = blobOf(checked.bytes, mediaType);
     await this.#store([blob]);
+    await this.append(checked.alarms);
     return blob.ref;
   }
 
@@ -216,6 +229,19 @@ export class Writer implements SessionWriter {
   #mayKeep(at: Head): boolean {
     if (this.#damaged || this.#needsNewline || this.#state !== 'open' || !this.#lease.check()) return false;
     return this.#head.hash === at.hash && this.#durable === this.#end && this.#pending.length === 0;
+  }
+
+  /** The drafts without what must not be in a log; what tells of it comes behind them, in the same write. */
+  #checked(drafts: readonly Draft[]): readonly Draft[] {
+    const door = this.#door;
+    if (!door) return drafts;
+    const alarms: Draft[] = [];
+    const checked = drafts.map((draft) => {
+      const passed = door.draft(draft);
+      alarms.push(...passed.alarms);
+      return passed.draft;
+    });
+    return [...checked, ...alarms];
   }
 
   #ready(draft: Draft, at: string, blobs: Blob[]): Ready {
