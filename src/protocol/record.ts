@@ -76,8 +76,13 @@ export interface Local {
   duration_ms?: number;
   execution_id?: ExecutionId;
   sandbox_id?: SandboxId | null;
+  /** On a call's start and result: the thread that acts, and the one whose sandbox it acts in (its own, without a sandbox). */
+  acting_thread?: ThreadId;
+  owner_thread?: ThreadId;
   /** The real path a file tool touched, after links. */
   real_path?: string;
+  /** SHA-256, hex, of that file as the call saw or left it: what a later change of it is held against. */
+  file_sha256?: string;
   blobs?: BlobRef[];
   actor?: Actor;
   /** On a confirmation. */

@@ -80,6 +80,7 @@ export function foldToolUse(
     recovered: null,
     child: null,
     result: null,
+    checkpoints: [],
   });
 }
 

@@ -2,6 +2,7 @@ import { type EventOf, isKnown, type KnownEvent } from '../protocol/event.ts';
 import type { EventId, ThreadId } from '../protocol/ids.ts';
 import type { LogRecord } from '../protocol/record.ts';
 import { noUsage } from '../protocol/usage.ts';
+import { foldCheckpoint, foldForked, foldRestored } from './fold-files.ts';
 import { foldReply, foldRequestEnd, foldRequestStart, foldToolUse } from './fold-reply.ts';
 import { foldInterrupt, foldStatus, foldWoke, type Statuses } from './fold-status.ts';
 import { newThread } from './new-thread.ts';
@@ -69,6 +70,9 @@ function begin(record: LogRecord): SessionState {
     })),
     sandboxes: new Map(),
     sandbox: null,
+    checkpoint: null,
+    checkpointProblem: null,
+    forkedFrom: null,
     reserved: new Map(),
     usage: noUsage(),
     costUsd: 0,
@@ -159,6 +163,19 @@ function foldEvent(
       if (call) call.recovered = event.found;
       return;
     }
+    case 'drover.checkpoint':
+      foldCheckpoint(state, record, event);
+      return;
+    case 'drover.checkpoint_failed':
+      state.checkpointProblem = event.message;
+      notice(state, record, { kind: 'no_checkpoint', text: event.message });
+      return;
+    case 'drover.files_restored':
+      foldRestored(state, record, event);
+      return;
+    case 'drover.forked_from':
+      foldForked(state, record, event);
+      return;
     case 'drover.log_damaged':
       notice(state, record, {
         kind: 'damaged',
@@ -251,7 +268,13 @@ function foldConfirmation(state: SessionState, record: LogRecord, event: EventOf
 function foldStarted(state: SessionState, record: LogRecord, event: EventOf<'drover.tool_started'>): void {
   const call = state.calls.get(event.tool_use_id);
   if (!call || call.result) return;
-  call.execution = { id: event.execution_id, sandbox: event.sandbox_id, at: record.at, seq: record.seq };
+  call.execution = {
+    id: event.execution_id,
+    sandbox: event.sandbox_id,
+    owner: record.local?.owner_thread ?? null,
+    at: record.at,
+    seq: record.seq,
+  };
 }
 
 type AnyResult = Pick<EventOf<'agent.tool_result'>, 'content' | 'is_error'>;
@@ -271,6 +294,7 @@ function foldResult(state: SessionState, record: LogRecord, id: EventId, event: 
     exitCode: local.exit_code ?? null,
     durationMs: local.duration_ms ?? null,
     realPath: local.real_path ?? null,
+    fileSha256: local.file_sha256 ?? null,
     blobs: local.blobs ?? [],
   };
   const thread = state.threads.get(call.thread);
@@ -327,8 +351,11 @@ function foldSandbox(state: SessionState, record: LogRecord, event: SandboxEvent
     detail: '',
     at: record.at,
     durationMs: null,
+    owner: null,
   };
   box.at = record.at;
+  const actor = record.local?.actor;
+  if (actor?.type === 'agent') box.owner ??= actor.thread;
   switch (event.type) {
     case 'drover.sandbox_provisioning':
       box.state = 'provisioning';

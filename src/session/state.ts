@@ -57,7 +57,10 @@ export interface Notice {
     | { kind: 'error'; error: SessionError; cause: ErrorCause | null; retryInMs: number | null }
     | { kind: 'damaged'; bytes: number; reason: string }
     | { kind: 'interrupted'; actor: Actor | null }
-    | { kind: 'sandbox'; state: 'provisioning' | 'ready' | 'failed' | 'lost' | 'removed'; text: string };
+    | { kind: 'sandbox'; state: 'provisioning' | 'ready' | 'failed' | 'lost' | 'removed'; text: string }
+    | { kind: 'restored'; files: number; names: string[]; actor: Actor | null }
+    | { kind: 'no_checkpoint'; text: string }
+    | { kind: 'forked'; from: SessionId; fromSeq: Seq };
 }
 
 export type Entry = ThreadInput | ModelRequest | Notice;
@@ -81,6 +84,8 @@ export interface CallResult {
   exitCode: number | null;
   durationMs: number | null;
   realPath: string | null;
+  /** SHA-256, hex, of that file as the call saw or left it. */
+  fileSha256: string | null;
   blobs: BlobRef[];
 }
 
@@ -101,11 +106,23 @@ export interface ToolCall {
   /** Set where the harness refused the call before any policy ran: the text the model gets. */
   refused: string | null;
   confirmation: Confirmation | null;
-  execution: { id: ExecutionId; sandbox: SandboxId | null; at: string; seq: Seq } | null;
+  /** `owner`: the thread whose sandbox it runs in; null where the log does not say. */
+  execution: { id: ExecutionId; sandbox: SandboxId | null; owner: ThreadId | null; at: string; seq: Seq } | null;
   recovered: EventOf<'drover.tool_recovered'>['found'] | null;
   /** The thread a `create_agent` call made. */
   child: ThreadId | null;
   result: CallResult | null;
+  /** Those that name it, oldest first: more than one where it ran beside others. */
+  checkpoints: CallCheckpoint[];
+}
+
+/** A checkpoint that holds what a call changed, perhaps together with others. */
+export interface CallCheckpoint {
+  /** Id of the event. */
+  id: EventId;
+  commit: string;
+  /** Files that changed since the one before it. */
+  files: number;
 }
 
 export interface ThreadState {
@@ -155,6 +172,8 @@ export interface SandboxState {
   at: string;
   /** ms it took to provision. */
   durationMs: number | null;
+  /** The thread whose call it was made for; null where the log does not say. */
+  owner: ThreadId | null;
 }
 
 /** What a session is: the fold of its log. Rebuilt from the log at any time, so nothing else is kept in step with it. */
@@ -181,6 +200,12 @@ export interface SessionState {
   sandboxes: Map<SandboxId, SandboxState>;
   /** The sandbox in use, or null if none was needed yet or the last one is gone. */
   sandbox: SandboxId | null;
+  /** The last checkpoint of its files, or null. */
+  checkpoint: { commit: string; seq: Seq } | null;
+  /** Why no checkpoint could be taken last, or null. */
+  checkpointProblem: string | null;
+  /** Where its log was copied from, up to which record; null for a session of its own. */
+  forkedFrom: { session: SessionId; seq: Seq } | null;
   /** Reservations without a settlement. */
   reserved: Map<EventId, { amountUsd: Usd; thread: ThreadId }>;
   usage: ModelUsage;

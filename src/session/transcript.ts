@@ -116,10 +116,24 @@ const openText = (call: ToolCall): string =>
 
 /** What the model should know of a notice. */
 function note(entry: Notice): TranscriptBlock[] {
-  const notice = entry.notice;
-  if (notice.kind !== 'damaged') return [];
-  const text = `[About ${notice.bytes} bytes of this session's log could not be read (${notice.reason}). Part of the conversation may be missing here; check before you rely on it.]`;
-  return [{ event: entry.id, kind: 'note', block: { type: 'text', text } }];
+  const text = noteText(entry.notice);
+  return text === null ? [] : [{ event: entry.id, kind: 'note', block: { type: 'text', text } }];
+}
+
+function noteText(notice: Notice['notice']): string | null {
+  switch (notice.kind) {
+    case 'damaged':
+      return `[About ${notice.bytes} bytes of this session's log could not be read (${notice.reason}). Part of the conversation may be missing here; check before you rely on it.]`;
+    case 'restored': {
+      const names = notice.names.map((name) => JSON.stringify(name)).join(', ');
+      const more = notice.files > notice.names.length ? ` and ${notice.files - notice.names.length} more` : '';
+      return `[The user put files back to how they were earlier in this session: ${notice.files} changed (${names}${more}). What you wrote or read of them since then no longer holds; read a file again before you change it.]`;
+    }
+    case 'forked':
+      return '[From here on this session is a fork: a copy of another one up to this point. The files may have changed since you last saw them; read a file again before you change it.]';
+    default:
+      return null;
+  }
 }
 
 /** The text of a thread's last reply: what a parent gets from its child. */

@@ -1,7 +1,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { ErrorCause } from '../../src/protocol/record.ts';
 import type { Notice } from '../../src/session/state.ts';
-import { bytes, clock, duration } from '../format.ts';
+import { bytes, clock, count, duration } from '../format.ts';
 import { icon, iconButton } from '../parts.ts';
 import type { Store } from '../store.ts';
 
@@ -74,5 +74,14 @@ export function noticeView(store: Store, notice: Notice): TemplateResult {
       const tone = what.state === 'failed' ? 'bad' : what.state === 'lost' ? 'warn' : '';
       return line(store, notice, sign, words, what.text, tone);
     }
+    case 'restored': {
+      const words = `Files put back${what.actor?.type === 'person' ? ' by you' : ''}, ${count(what.files, 'file')} changed; the agent is told`;
+      return line(store, notice, 'discard', words, what.names.join(', '));
+    }
+    case 'no_checkpoint':
+      return html`<div class="notice warn">${icon('warning')}<div class="notice-text"><p>${what.text}</p></div>
+        ${iconButton('inspect', 'Inspect this event', () => store.select(notice.id), 'on-hover')}</div>`;
+    case 'forked':
+      return line(store, notice, 'repo-forked', 'Forked here: what is above is a copy of', what.from);
   }
 }

@@ -221,8 +221,15 @@ function noticeStory(notice: Notice): Story {
       ],
     };
   }
-  const titles = { damaged: 'Damaged log', interrupted: 'Interrupt', sandbox: 'Sandbox' } as const;
-  const text = what.kind === 'sandbox' ? what.text : what.kind === 'damaged' ? what.reason : '';
+  const titles = {
+    damaged: 'Damaged log',
+    interrupted: 'Interrupt',
+    sandbox: 'Sandbox',
+    restored: 'Files put back',
+    no_checkpoint: 'No checkpoint',
+    forked: 'Fork',
+  } as const;
+  const text = 'text' in what ? what.text : what.kind === 'damaged' ? what.reason : '';
   return {
     icon: what.kind === 'sandbox' ? 'vm' : 'info',
     title: titles[what.kind],

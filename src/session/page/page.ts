@@ -148,5 +148,11 @@ function noticeText(notice: Notice['notice']): string {
       return notice.actor?.type === 'person' ? `Interrupted by a person, in the ${notice.actor.via}` : 'Interrupted';
     case 'sandbox':
       return `Sandbox ${notice.state}: ${notice.text}`;
+    case 'restored':
+      return `Files put back by a person: ${notice.files} changed`;
+    case 'no_checkpoint':
+      return `No checkpoint: ${notice.text}`;
+    case 'forked':
+      return `Forked from ${notice.from} at record ${notice.fromSeq}`;
   }
 }
