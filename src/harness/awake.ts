@@ -2,7 +2,7 @@ import { AppendFailed, LeaseLost, type SessionWriter } from '../log/log.ts';
 import { text } from '../protocol/content.ts';
 import { type Disposable, Disposables } from '../protocol/disposable.ts';
 import { messageOf } from '../protocol/errors.ts';
-import { EventId, type SessionId, type ThreadId } from '../protocol/ids.ts';
+import { EventId, type SandboxId, type SessionId, type ThreadId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import { type Draft, draft, type LogRecord } from '../protocol/record.ts';
 import type { SandboxOwner } from '../sandbox/sandbox.ts';
@@ -57,6 +57,7 @@ export class Awake {
       workspaceFolder: deps.workspaceFolder,
       record: async (drafts) => void (await this.append(drafts)),
       inUse: () => this.state.sandbox,
+      acting: () => acting(this.state),
       onProgress: (line) => deps.onProgress?.(id, line),
     };
     this.#own(writer.onAppend((records) => this.#apply(records)));
@@ -164,7 +165,8 @@ export class Awake {
 
   toolbox(thread: ThreadState) {
     const depth = thread.parent === null ? 0 : 1;
-    return this.deps.toolbox({ agent: thread.agent, roster: this.state.roster, depth });
+    const lifetime = this.state.environment.lifetime ?? 'session';
+    return this.deps.toolbox({ agent: thread.agent, roster: this.state.roster, depth, lifetime });
   }
 
   #own(item: Disposable): void {
@@ -273,6 +275,12 @@ export class Awake {
       this.#break(second);
     }
   }
+}
+
+/** Where calls that have no result yet were started. */
+function acting(state: SessionState): Set<SandboxId> {
+  const open = [...state.calls.values()].filter((call) => !call.result);
+  return new Set(open.flatMap(({ execution }) => execution?.sandbox ?? []));
 }
 
 const gaveUp = (thread: ThreadId, message: string): Draft =>

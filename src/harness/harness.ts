@@ -2,6 +2,7 @@ import type { SessionStore } from '../log/log.ts';
 import type { Policy } from '../policy/policy.ts';
 import { type Disposable, disposable } from '../protocol/disposable.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
+import type { SandboxLifetime } from '../protocol/environment.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import type { SandboxProvider } from '../sandbox/sandbox.ts';
@@ -31,8 +32,13 @@ export interface HarnessDeps {
   workspaceFolder: string;
   /** The source that serves a model id. */
   modelFor(model: string): ModelClient;
-  /** The tools of one thread; `depth` is 0 for the primary, 1 for its children. */
-  toolbox(of: { agent: AgentSnapshot; roster: readonly AgentSnapshot[]; depth: number }): Toolbox;
+  /** The tools of one thread; `depth` is 0 for the primary, 1 for its children; `lifetime` that of their sandboxes. */
+  toolbox(of: {
+    agent: AgentSnapshot;
+    roster: readonly AgentSnapshot[];
+    depth: number;
+    lifetime: SandboxLifetime;
+  }): Toolbox;
   sandboxes: SandboxProvider;
   policy: Policy;
   /** Looks through what is sent to the model and shown. Absent: there is nothing to look for. */

@@ -24,6 +24,7 @@ export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): P
   }
   if (signal.aborted) {
     await record(awake, call, cancelled, null);
+    release(awake, sandbox);
     return;
   }
   const executionId = mint.execution();
@@ -45,6 +46,12 @@ export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): P
     ? cancelled
     : await toolbox.execute(call.name, call.input, context(awake, call, executionId, sandbox, signal));
   await record(awake, call, outcome, executionId);
+  release(awake, sandbox);
+}
+
+/** Only once the result is durable: until then the sandbox may be the one place that has it. */
+function release(awake: Awake, sandbox: Sandbox | null): void {
+  if (sandbox) awake.deps.sandboxes.release(awake.owner, sandbox.id);
 }
 
 /** Provisioning goes on after an interrupt, for the next call; only this call stops waiting for it. */
@@ -54,7 +61,10 @@ async function acquire(awake: Awake, signal: AbortSignal): Promise<Sandbox> {
   });
   const acquiring = awake.deps.sandboxes.acquire(awake.owner);
   // If nobody waits for it any more, its failure is in the log already.
-  acquiring.catch(() => undefined);
+  acquiring.then(
+    (sandbox) => signal.aborted && release(awake, sandbox),
+    () => undefined,
+  );
   return Promise.race([acquiring, aborted]);
 }
 
@@ -96,6 +106,7 @@ export async function recoverTool(awake: Awake, id: EventId, signal: AbortSignal
   if (recovery.found !== 'absent') await record(awake, call, await recovery.outcome, execution.id);
   else if (spec?.idempotent) await runTool(awake, id, signal);
   else await record(awake, call, nobodyKnows(spec, execution.sandbox, where), execution.id);
+  release(awake, sandbox);
 }
 
 /** The sandbox a call ran in; null if it is gone; the reason if nobody can say. */

@@ -21,10 +21,10 @@ export interface Hands {
   make(owner: SandboxOwner, id: SandboxId): Promise<Made>;
   /** The session's living, wholly provisioned sandbox that another process left, of this id if one is given. */
   adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null>;
-  /** Removes what a failed `make` left. Never throws. */
+  /** Removes one, or what a failed `make` left of it. Never throws: what can't be removed is reaped later. */
   discard(session: SessionId, id: SandboxId): Promise<void>;
-  /** Removes all of a session's; returns their ids. */
-  removeAll(session: SessionId): Promise<SandboxId[]>;
+  /** Removes all of a session's but those to `keep`; returns the ids of what is gone. */
+  removeAll(session: SessionId, keep?: (id: SandboxId) => boolean): Promise<SandboxId[]>;
   reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number>;
   /** One sentence on what would serve this environment. Throws if nothing would. */
   diagnose(environment: Environment): Promise<string>;

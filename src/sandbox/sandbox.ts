@@ -65,6 +65,8 @@ export interface SandboxOwner {
   record: AppendRecords;
   /** The sandbox that, as far as the log knows, is alive: `drover.sandbox_lost` is appended by whoever finds it gone. */
   inUse?: () => SandboxId | null;
+  /** The sandboxes of calls that were started and, as far as the log knows, have no result yet. */
+  acting?: () => ReadonlySet<SandboxId>;
   /** A line of progress for people, such as the build's output. */
   onProgress?: (line: string) => void;
 }
@@ -73,6 +75,7 @@ export interface SandboxOwner {
 export interface SandboxProvider {
   /**
    * The session's sandbox, provisioned if there is none alive; concurrent callers share one provisioning.
+   * In an environment of `lifetime: call` one that nobody had before, for this caller alone, until it is released.
    * Appends `drover.sandbox_provisioning`, then `_ready` or `_failed`; only `_ready` for one that a former process left.
    * Throws `SandboxUnavailable`.
    */
@@ -87,6 +90,11 @@ export interface SandboxProvider {
    * Throws `SandboxUnavailable` if nobody can say: the engine does not answer.
    */
   attach(owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null>;
+  /**
+   * The call that ran in it has its result in the log, or it was acquired for nothing. A sandbox that lives for one
+   * call goes, and another is made for the next; one that lasts as long as its session stays. May be said twice.
+   */
+  release(owner: SandboxOwner, id: SandboxId): void;
   /** Removes the session's sandboxes. Appends `drover.sandbox_removed`. Never throws: what could not be removed is reaped later. */
   remove(owner: Pick<SandboxOwner, 'session' | 'record'>, reason: string): Promise<void>;
   /** Removes labelled leftovers of this workspace whose session is not in `keep`. Returns how many. */

@@ -1,5 +1,6 @@
 import type { AgentToolset } from '../protocol/agent.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
+import type { SandboxLifetime } from '../protocol/environment.ts';
 import { bash } from './bash.ts';
 import { createAgentTool } from './delegation.ts';
 import { edit } from './edit.ts';
@@ -7,6 +8,7 @@ import { Refused } from './files.ts';
 import { glob } from './glob.ts';
 import { grep } from './grep.ts';
 import { failed, outcomeOfError } from './outcomes.ts';
+import { describedFor } from './per-call.ts';
 import { read } from './read.ts';
 import { getEvents } from './recall.ts';
 import { problemOf } from './schemas.ts';
@@ -30,12 +32,15 @@ export interface ToolboxOptions {
   roster: readonly AgentSnapshot[];
   /** 0 for the primary thread; a child starts no children. */
   depth: number;
+  /** How long the sandbox of its calls lives. Default: as long as the session. */
+  lifetime?: SandboxLifetime;
 }
 
 /** The tools of one agent: what its toolset enables, recall, and at depth 0, if it is a coordinator, delegation. */
 export function createToolbox(options: ToolboxOptions): Toolbox {
-  const { agent, roster, depth } = options;
-  const tools = TOOLSET.filter((tool) => enabled(agent, tool.spec.name));
+  const { agent, roster, depth, lifetime = 'session' } = options;
+  const enabledTools = TOOLSET.filter((tool) => enabled(agent, tool.spec.name));
+  const tools = enabledTools.map((tool) => describedFor(tool, lifetime));
   tools.push(erased(getEvents));
   if (depth === 0 && agent.multiagent) tools.push(erased(createAgentTool(roster)));
   return new BuiltinToolbox(tools);

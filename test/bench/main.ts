@@ -4,6 +4,7 @@ import type { Bench, Given } from './given.ts';
 import { appendDurable, appendVsRewrite } from './log-append.ts';
 import { logOpen } from './log-open.ts';
 import { logWake } from './log-wake.ts';
+import { callLifetime } from './sandbox-call.ts';
 import { sandboxReady } from './sandbox-ready.ts';
 import { search } from './search.ts';
 import { noTools, onDemandVsCoupled } from './ttft.ts';
@@ -18,6 +19,7 @@ const benches: Record<string, Bench> = {
   'log.open': logOpen,
   'log.search': search,
   'log.wake': logWake,
+  'sandbox.call_lifetime': callLifetime,
   'sandbox.ready': sandboxReady,
 };
 

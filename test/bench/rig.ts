@@ -9,6 +9,7 @@ import type { Environment, EnvironmentConfig } from '../../src/protocol/environm
 import { EnvironmentId, mint, type SessionId, type ThreadId } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
 import { type Rehearsal, type RehearsalOptions, startRehearsal } from '../../src/rehearsal/server.ts';
+import type { SandboxOwner } from '../../src/sandbox/sandbox.ts';
 import { fold } from '../../src/session/fold.ts';
 import { makeFolder } from '../support/temp.ts';
 
@@ -70,16 +71,17 @@ export class Rig {
     }
   }
 
-  /** Makes a sandbox for a session that has none, measured by the caller; `remove` takes it away again. */
-  async provisioner({ session }: Turn, { store, engine }: Process = this) {
+  /** Whose sandboxes are made, as the harness would say it. */
+  async owner({ session }: Turn, { store }: Pick<Process, 'store'> = this): Promise<SandboxOwner> {
     const writer = await store.acquire(session, 'a benchmark');
     const { environment } = fold((await writer.read()).records);
-    const owner = {
-      session,
-      environment,
-      workspaceFolder: this.folder,
-      record: async (drafts: Parameters<typeof writer.append>[0]) => void (await writer.append(drafts)),
-    };
+    const record = async (drafts: Parameters<typeof writer.append>[0]) => void (await writer.append(drafts));
+    return { session, environment, workspaceFolder: this.folder, record };
+  }
+
+  /** Makes a sandbox for a session that has none, measured by the caller; `remove` takes it away again. */
+  async provisioner(turn: Turn, { store, engine }: Process = this) {
+    const owner = await this.owner(turn, { store });
     return {
       make: () => engine.sandboxes.acquire(owner),
       remove: () => engine.sandboxes.remove(owner, 'measured'),

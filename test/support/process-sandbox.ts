@@ -58,6 +58,8 @@ export class ProcessSandboxes implements SandboxProvider {
     this.acquire(owner).catch(() => undefined);
   }
 
+  release(_owner: SandboxOwner, _id: SandboxId): void {}
+
   /** The sandbox dies under whatever runs in it. */
   kill(): void {
     for (const sandbox of this.alive.values()) sandbox.kill();

@@ -53,9 +53,15 @@ function requestRows(session: SessionState, request: ModelRequest, live: readonl
   }
 }
 
-/** A sandbox that was removed because all is over is not worth a line; one that is missing in the middle is. */
-const worthALine = (notice: Notice): boolean =>
-  !(notice.notice.kind === 'sandbox' && notice.notice.state === 'removed');
+/**
+ * A sandbox that was removed because all is over is not worth a line; one that is missing in the middle is. Where each
+ * call has its own, their coming and going is no news either.
+ */
+function worthALine({ notice }: Notice, session: SessionState): boolean {
+  if (notice.kind !== 'sandbox') return true;
+  if (session.environment.lifetime === 'call') return notice.state === 'failed' || notice.state === 'lost';
+  return notice.state !== 'removed';
+}
 
 /**
  * The rows of a thread's conversation, oldest first; what still waits in the queue comes last.
@@ -74,7 +80,7 @@ export function conversationRows(session: SessionState, thread: ThreadState, pre
     }
     if (entry.type === 'request') requestRows(session, entry, live, rows);
     else if (entry.type === 'notice') {
-      if (worthALine(entry)) rows.push({ kind: 'notice', key: entry.id, notice: entry });
+      if (worthALine(entry, session)) rows.push({ kind: 'notice', key: entry.id, notice: entry });
     } else (entry.processedAt === null ? queued : rows).push(inputRow(entry));
   }
   while (nextAsk < asks.length) pushAsk(asks[nextAsk++], rows);

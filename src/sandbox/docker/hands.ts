@@ -80,8 +80,12 @@ export class DockerHands implements Hands {
     await this.#removeLabelled({ session, sandbox: id }).catch(() => []);
   }
 
-  removeAll(session: SessionId): Promise<SandboxId[]> {
-    return this.#removeLabelled({ session });
+  removeAll(session: SessionId, keep?: (id: SandboxId) => boolean): Promise<SandboxId[]> {
+    const kept = (info: Docker.ContainerInfo) => {
+      const { success, data } = SandboxId.safeParse(info.Labels[LABEL.sandbox]);
+      return success && keep?.(data) === true;
+    };
+    return this.#removeLabelled({ session }, (info) => !kept(info));
   }
 
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {

@@ -67,8 +67,8 @@ export class OsHands implements Hands {
     await this.#remove(id).catch(() => {});
   }
 
-  async removeAll(session: SessionId): Promise<SandboxId[]> {
-    return await this.#removeNoted((note) => note.session === session);
+  async removeAll(session: SessionId, keep?: (id: SandboxId) => boolean): Promise<SandboxId[]> {
+    return await this.#removeNoted((note) => note.session === session && !keep?.(note.sandbox));
   }
 
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {

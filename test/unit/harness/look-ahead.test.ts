@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { draft } from '../../../src/protocol/record.ts';
 import { pendingApprovals } from '../../../src/session/fold.ts';
+import { eventually } from '../../support/eventually.ts';
 import { Rig } from './rig.ts';
 
 /** A model that takes its time over a call: some 30 pieces of input, one every so many ms. */
@@ -77,5 +78,40 @@ describe('looking ahead', () => {
     const result = state.calls.get(call.id)?.result;
     expect(result?.outcome).toBe('failed');
     expect(JSON.stringify(result?.content)).toContain('There is no engine today.');
+  });
+});
+
+describe('a sandbox for each call', () => {
+  it('is let go only when the result is in the log, once for each call', async () => {
+    const rig = await Rig.open();
+    const open: boolean[] = [];
+    rig.sandboxes.release = (owner, id) => {
+      open.push(owner.acting?.().has(id) ?? true);
+    };
+    const state = await rig.run('[rehearsal:many-turns n=2]');
+    expect([...state.calls.values()].map((call) => call.result?.outcome)).toEqual(['ok', 'ok']);
+    expect(open).toEqual([false, false]);
+  });
+
+  it('is let go when the call was interrupted before its sandbox was there', async () => {
+    const rig = await Rig.open();
+    const gate = Promise.withResolvers<void>();
+    const released: string[] = [];
+    const acquire = rig.sandboxes.acquire.bind(rig.sandboxes);
+    rig.sandboxes.acquire = async (owner) => {
+      await gate.promise;
+      return acquire(owner);
+    };
+    rig.sandboxes.release = (_owner, id) => {
+      released.push(id);
+    };
+    await rig.create('[rehearsal:call tool=bash] {"command": "echo never >never.txt"}');
+    const done = rig.harness.wake(rig.session, 'a test');
+    await rig.until('the call', (state) => state.calls.size === 1);
+    await rig.append(draft('user.interrupt', {}, { thread: rig.primary, queued: true }));
+    await done;
+    gate.resolve();
+    await eventually('its release', 5_000, async () => released.length > 0);
+    expect(await rig.types()).not.toContain('drover.tool_started');
   });
 });

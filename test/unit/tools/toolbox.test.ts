@@ -34,6 +34,7 @@ function contextWith(records: LogRecord[], asked: unknown[] = []): ToolContext {
     signal: new AbortController().signal,
     sandbox: () => Promise.reject(new Error('no sandbox is needed here')),
     onOutput: () => {},
+    seen: () => undefined,
     readLog: async (range) => {
       asked.push(range);
       return records;
@@ -42,6 +43,21 @@ function contextWith(records: LogRecord[], asked: unknown[] = []): ToolContext {
 }
 
 const ALL = ['bash', 'read', 'write', 'edit', 'glob', 'grep', 'get_events'];
+
+describe('a toolbox for sandboxes that live for one call', () => {
+  it('promises the model no shell that remembers, and has the same tools', () => {
+    const about = (lifetime: 'session' | 'call') =>
+      createToolbox({ agent: agent(), roster: [], depth: 0, lifetime }).find('bash')?.description;
+    expect(about('session')).toContain('stay for the next call');
+    expect(about('call')).toContain('a fresh sandbox that ends with the call');
+    expect(about('call')).not.toContain('stay for the next call');
+    expect(
+      createToolbox({ agent: agent(), roster: [], depth: 0, lifetime: 'call' })
+        .specs()
+        .map(({ name }) => name),
+    ).toEqual(ALL);
+  });
+});
 
 describe('which tools an agent has', () => {
   it('has all of the toolset if it names none', () => {

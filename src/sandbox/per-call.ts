@@ -1,0 +1,160 @@
+import type { SandboxId, SessionId } from '../protocol/ids.ts';
+import { draft } from '../protocol/record.ts';
+import type { Hands, LivingSandbox } from './hands.ts';
+import { FRESH_FAILURE_MS } from './lasting.ts';
+import { makeLogged, recordGone } from './provisioning.ts';
+import type { Sandbox, SandboxOwner } from './sandbox.ts';
+
+/** A spare that no call has asked for so many ms after it was made goes: the session is not at work. */
+const SPARE_MS = 120_000;
+
+const LEFT_OVER = 'It was left over.';
+
+/** What this process knows of one session: the sandbox for its next call, and those that calls run in. */
+interface Session {
+  spare: Spare | undefined;
+  /** Sandboxes of calls whose result is not in the log yet. */
+  busy: Set<SandboxId>;
+  /** What former processes left has been cleared away. */
+  swept: Promise<void>;
+}
+
+interface Spare {
+  owner: SandboxOwner;
+  sandbox: Promise<LivingSandbox>;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/**
+ * A fresh sandbox for each call, dead after it. Making one takes longer than most calls, so while a session is at work
+ * the next one stands by: made, started, and used by nobody before.
+ */
+export class PerCall {
+  readonly #handsFor: (owner: SandboxOwner) => Hands;
+  readonly #sessions = new Map<SessionId, Session>();
+  /** Removals under way. */
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(handsFor: (owner: SandboxOwner) => Hands) {
+    this.#handsFor = handsFor;
+  }
+
+  async acquire(owner: SandboxOwner): Promise<Sandbox> {
+    const session = this.#session(owner);
+    const spare = session.spare ?? this.#make(owner, session);
+    // Whoever comes next makes another.
+    this.#drop(session, spare);
+    const sandbox = await spare.sandbox;
+    if (sandbox.lost) return await this.acquire(owner);
+    session.busy.add(sandbox.id);
+    return sandbox;
+  }
+
+  prepare(owner: SandboxOwner): void {
+    const session = this.#session(owner);
+    if (session.spare) return;
+    const spare = this.#make(owner, session);
+    session.spare = spare;
+    spare.sandbox.then(
+      ({ id }) => {
+        if (session.spare === spare) this.#expire(session, spare, id);
+      },
+      () => {
+        spare.timer = setTimeout(() => this.#drop(session, spare), FRESH_FAILURE_MS).unref();
+      },
+    );
+  }
+
+  async attach(owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null> {
+    const session = this.#session(owner);
+    session.busy.add(id);
+    const found = await this.#handsFor(owner).adopt(owner, id);
+    if (!found) await recordGone(owner, id);
+    return found?.sandbox ?? null;
+  }
+
+  /** The result of the call that ran in it is in the log, or it was never used. */
+  release(owner: SandboxOwner, id: SandboxId): void {
+    const session = this.#session(owner);
+    if (!session.busy.delete(id)) return;
+    this.#end(owner, id, 'Its call has ended.');
+    this.prepare(owner);
+  }
+
+  async forget(id: SessionId): Promise<void> {
+    const session = this.#sessions.get(id);
+    this.#sessions.delete(id);
+    if (!session) return;
+    clearTimeout(session.spare?.timer);
+    await session.spare?.sandbox.catch(() => undefined);
+    await Promise.all(this.#ending);
+  }
+
+  /** Takes what stands by away; what calls run in stays, for whoever asks what became of them. */
+  async dispose(): Promise<void> {
+    const spares = [...this.#sessions.values()].flatMap(({ spare }) => spare ?? []);
+    this.#sessions.clear();
+    for (const { owner, sandbox, timer } of spares) {
+      clearTimeout(timer);
+      const made = await sandbox.catch(() => undefined);
+      if (made) this.#end(owner, made.id, 'Drover was closed.');
+    }
+    await Promise.all(this.#ending);
+  }
+
+  #session(owner: SandboxOwner): Session {
+    const known = this.#sessions.get(owner.session);
+    if (known) return known;
+    const session: Session = { spare: undefined, busy: new Set(), swept: Promise.resolve() };
+    this.#sessions.set(owner.session, session);
+    session.swept = this.#sweep(owner, session);
+    session.swept.catch(() => undefined);
+    return session;
+  }
+
+  #make(owner: SandboxOwner, session: Session): Spare {
+    const sandbox = session.swept.then(() => makeLogged(owner, this.#handsFor(owner)));
+    sandbox.catch(() => undefined);
+    return { owner, sandbox, timer: undefined };
+  }
+
+  #expire(session: Session, spare: Spare, id: SandboxId): void {
+    spare.timer = setTimeout(() => {
+      if (this.#drop(session, spare)) this.#end(spare.owner, id, 'No call has asked for it.');
+    }, SPARE_MS).unref();
+  }
+
+  #drop(session: Session, spare: Spare): boolean {
+    clearTimeout(spare.timer);
+    if (session.spare !== spare) return false;
+    session.spare = undefined;
+    return true;
+  }
+
+  /** Beside what goes on: nobody waits for it. What can't be removed or told of is found by its labels later. */
+  #end(owner: SandboxOwner, sandbox_id: SandboxId, reason: string): void {
+    const ending = this.#handsFor(owner)
+      .discard(owner.session, sandbox_id)
+      .then(() => owner.record([draft('drover.sandbox_removed', { sandbox_id, reason })]))
+      .catch(() => undefined)
+      .then(() => void this.#ending.delete(ending));
+    this.#ending.add(ending);
+  }
+
+  /** A former process may have left spares, and sandboxes whose call has its result. */
+  async #sweep(owner: SandboxOwner, session: Session): Promise<void> {
+    const acting = owner.acting?.() ?? new Set();
+    const keep = (id: SandboxId) => acting.has(id) || session.busy.has(id);
+    const removed = await this.#handsFor(owner)
+      .removeAll(owner.session, keep)
+      .catch(() => undefined);
+    // Nobody can be asked: whoever makes one says so in words.
+    if (!removed) return;
+    const believed = owner.inUse?.();
+    if (believed && !keep(believed) && !removed.includes(believed)) removed.push(believed);
+    if (removed.length > 0)
+      await owner.record(
+        removed.map((sandbox_id) => draft('drover.sandbox_removed', { sandbox_id, reason: LEFT_OVER })),
+      );
+  }
+}

@@ -1,0 +1,142 @@
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { ensureTinyImage } from '../../scripts/image.mjs';
+import { mint, type SandboxId } from '../../src/protocol/ids.ts';
+import { createSandboxProvider } from '../../src/sandbox/provider.ts';
+import type { SandboxOwner } from '../../src/sandbox/sandbox.ts';
+import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { eventually } from '../support/eventually.ts';
+import { makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
+
+const image = { type: 'image' as const, image: TINY };
+
+describeWith(await engineAvailable(), 'a sandbox for each call', () => {
+  let rig: Rig;
+  const containers = () =>
+    docker('ps', '--all', '--quiet', '--no-trunc', '--filter', `label=drover.workspace=${rig.workspace}`)
+      .split('\n')
+      .filter(Boolean);
+  const settled = (count: number) =>
+    eventually(`${count} containers`, 15_000, async () => containers().length === count);
+  const owner = (more: Partial<SandboxOwner> = {}): SandboxOwner => {
+    const of = rig.owner(image);
+    return { ...of, environment: { ...of.environment, lifetime: 'call' }, ...more };
+  };
+
+  beforeAll(async () => {
+    const made = await ensureTinyImage({ log: () => {} });
+    if (!made.ok) throw new Error(made.why);
+  });
+  beforeEach(async () => {
+    rig = await makeRig();
+  });
+  afterEach(async () => {
+    await rig.clear();
+  });
+
+  it('keeps nothing but the workspace from one call to the next', async () => {
+    const of = owner();
+    const first = await rig.provider.acquire(of);
+    await sh(first, 'echo kept >kept.txt; echo gone >/tmp/gone.txt; (sleep 60 &) ');
+    rig.provider.release(of, first.id);
+    const second = await rig.provider.acquire(of);
+    expect(second.id).not.toBe(first.id);
+    const seen = await sh(second, 'cat kept.txt; ls /tmp/gone.txt; ps 2>/dev/null | grep -c "[s]leep 60"');
+    expect(textOf(seen.stdout)).toMatch(/^kept\n/);
+    expect(textOf(seen.stdout)).not.toContain('gone.txt');
+    rig.provider.release(of, second.id);
+    await eventually('both to be gone', 15_000, async () => {
+      const gone = rig.events.filter((event) => event.type === 'drover.sandbox_removed');
+      return gone.length === 2;
+    });
+    await settled(1);
+  });
+
+  it('has one ready before the next call, and logs it before it is made', async () => {
+    const of = owner();
+    rig.provider.prepare(of);
+    const first = await rig.provider.acquire(of);
+    rig.provider.release(of, first.id);
+    await eventually(
+      'the spare',
+      15_000,
+      async () => types(rig.events).filter((t) => t === 'drover.sandbox_ready').length === 2,
+    );
+    const before = rig.events.length;
+    const second = await rig.provider.acquire(of);
+    // Nothing had to be made for it.
+    expect(rig.events.slice(before).map((event) => event.type)).not.toContain('drover.sandbox_provisioning');
+    expect((await sh(second, 'true')).exitCode).toBe(0);
+    rig.provider.release(of, second.id);
+    rig.provider.release(of, second.id);
+    await settled(1);
+    await rig.provider.dispose();
+    expect(containers()).toEqual([]);
+  });
+
+  it('gives each of the calls at the same time one of its own', async () => {
+    const of = owner();
+    const all = await Promise.all([1, 2, 3].map(() => rig.provider.acquire(of)));
+    expect(new Set(all.map((sandbox) => sandbox.id)).size).toBe(3);
+    const runs = await Promise.all(
+      all.map((sandbox, n) => sh(sandbox, `echo ${n} >/tmp/mine; sleep 0.2; cat /tmp/mine`)),
+    );
+    expect(runs.map((run) => textOf(run.stdout))).toEqual(['0\n', '1\n', '2\n']);
+    for (const { id } of all) rig.provider.release(of, id);
+  });
+
+  it('finds the result of a call whose harness died, and clears away what nobody waits for', async () => {
+    const dying = owner();
+    const act = mint.execution();
+    const busy = await rig.provider.acquire(dying);
+    rig.provider.prepare(dying);
+    await eventually(
+      'the spare',
+      15_000,
+      async () => types(rig.events).filter((t) => t === 'drover.sandbox_ready').length === 2,
+    );
+    expect(textOf((await sh(busy, 'echo once >>once.txt; echo said', { executionId: act })).stdout)).toBe('said\n');
+    // The harness dies here: the result is nowhere but in the sandbox.
+    const next = createSandboxProvider(rig.options);
+    const open = new Set<SandboxId>([busy.id]);
+    const heir = owner({ acting: () => open });
+    const found = await next.attach(heir, busy.id);
+    expect(found?.id).toBe(busy.id);
+    const kept = await found?.lookup(act);
+    expect(kept?.found === 'finished' && textOf(kept.result.stdout)).toBe('said\n');
+    const fresh = await next.acquire(heir);
+    expect(fresh.id).not.toBe(busy.id);
+    // The spare of the one that died is gone, the one that was asked about is not.
+    expect(containers()).toHaveLength(2);
+    open.clear();
+    next.release(heir, busy.id);
+    next.release(heir, fresh.id);
+    await settled(1);
+    await next.dispose();
+    expect(containers()).toEqual([]);
+  });
+
+  it('says that a call is lost whose sandbox died under it, and the next one has its own', async () => {
+    const of = owner();
+    const sandbox = await rig.provider.acquire(of);
+    const running = sh(sandbox, 'sleep 30');
+    await eventually('the command', 10_000, async () => docker('top', containers()[0] ?? '').includes('sleep 30'));
+    docker('rm', '--force', containers()[0] ?? '');
+    await expect(running).rejects.toMatchObject({ name: 'SandboxLost' });
+    rig.provider.release(of, sandbox.id);
+    const next = await rig.provider.acquire(of);
+    expect(textOf((await sh(next, 'echo alive')).stdout)).toBe('alive\n');
+    rig.provider.release(of, next.id);
+  });
+
+  it('removes them all when the session is put away', async () => {
+    const of = owner();
+    const sandbox = await rig.provider.acquire(of);
+    rig.provider.prepare(of);
+    await rig.provider.remove(of, 'it was archived');
+    expect(containers()).toEqual([]);
+    const removed = rig.events.flatMap((event) =>
+      'reason' in event && 'sandbox_id' in event ? [event.sandbox_id] : [],
+    );
+    expect(removed).toContain(sandbox.id);
+  });
+});
