@@ -1,7 +1,7 @@
 import type { Environment } from '../protocol/environment.ts';
 import { DroverError } from '../protocol/errors.ts';
-import type { ExecutionId, SandboxId, SessionId } from '../protocol/ids.ts';
-import type { Draft } from '../protocol/record.ts';
+import type { EventId, ExecutionId, SandboxId, SessionId } from '../protocol/ids.ts';
+import type { Draft, Seq } from '../protocol/record.ts';
 
 /** The interface of `sandbox/`: hands that run one program at a time and can die without taking the session along. */
 export interface Sandbox {
@@ -15,14 +15,27 @@ export interface Sandbox {
    * Throws `SandboxLost` if the sandbox went away under it.
    */
   run(request: RunRequest): Promise<RunResult>;
-  /** What became of an execution: asked by a harness that did not see it end. */
-  lookup(executionId: ExecutionId): Promise<Found>;
+  /**
+   * What became of an execution: asked by a harness that did not see it end. `maxBytes` as in `run`.
+   */
+  lookup(executionId: ExecutionId, maxBytes?: number): Promise<Found>;
+  /**
+   * The beginning of a regular file of the workspace, without a program being run for it. null where it is not that
+   * simple (missing, a link, a folder, unreadable, outside, an odd name): a program must look, and can say why.
+   * Throws `SandboxLost`.
+   */
+  peek?(path: string, maxBytes: number, signal: AbortSignal): Promise<Peeked | null>;
 }
 
 export interface RunRequest {
   executionId: ExecutionId;
   /** Program and arguments, no shell in between. */
   argv: readonly string[];
+  /**
+   * `argv` is `['sh', '-c', script, name, …]` with a script of ours that makes no use of `$$` and `$PPID`: it may be run
+   * by a shell that is there already. Never for what a model or a person wrote.
+   */
+  inShell?: boolean;
   /** Given to the program's standard input, which is then closed. Default: empty. */
   stdin?: Uint8Array;
   /** Absolute, inside the sandbox. Default: the workspace. */
@@ -38,7 +51,8 @@ export interface RunRequest {
 }
 
 export interface RunResult {
-  ended: 'exited' | 'timed_out' | 'cancelled';
+  /** `lost`: whatever waited for it inside was killed, so nobody knows its end. The sandbox itself lives. */
+  ended: 'exited' | 'timed_out' | 'cancelled' | 'lost';
   /** null unless it exited by itself. 128 + n after signal n. */
   exitCode: number | null;
   stdout: Uint8Array;
@@ -46,6 +60,14 @@ export interface RunResult {
   /** Bytes between the kept head and tail that were left out, both streams. */
   cutBytes: number;
   durationMs: number;
+}
+
+export interface Peeked {
+  /** Relative to the workspace. */
+  realPath: string;
+  bytes: Uint8Array;
+  /** There is more of the file than `bytes`. */
+  more: boolean;
 }
 
 export type Found =
@@ -102,6 +124,38 @@ export interface SandboxProvider {
   /** What would serve this environment here, in one sentence; or why nothing can. For the UI. */
   diagnose(environment: Environment): Promise<{ ok: boolean; text: string }>;
   dispose(): Promise<void>;
+}
+
+/** Where a session's files are kept as they were after its calls. It is on the host, whatever the sandbox is. */
+export interface Checkpoints {
+  /** Takes a session's checkpoints while it is at work here. Nothing is done until something is asked of it. */
+  follow(owner: CheckpointOwner): CheckpointKeeper;
+}
+
+export interface CheckpointOwner extends Pick<SandboxOwner, 'session' | 'environment' | 'workspaceFolder' | 'record'> {
+  /** What the log says now. */
+  log(): {
+    head: Seq;
+    /** The record a forked session begins with; -1 for any other. */
+    forkedAt: Seq;
+    checkpoint: { commit: string; seq: Seq } | null;
+    /** Why no checkpoint could be taken last; told already. */
+    problem: string | null;
+    /** Calls started after this record that may have changed files. */
+    startedAfter(seq: Seq): EventId[];
+  };
+}
+
+/** Never throws and never keeps a session from going on: what can't be done is in the log, once. */
+export interface CheckpointKeeper {
+  /** Begins with the session's first checkpoint, so that nobody waits for it later. */
+  warm(): void;
+  /** Before a call that may change files starts: resolves when what was there before it is kept. */
+  before(call: EventId): Promise<void>;
+  /** The call is over and its result in the log: its checkpoint follows. Each `before` is followed by one. */
+  after(call: EventId): void;
+  /** Resolves when all checkpoints that were begun are in the log. */
+  close(): Promise<void>;
 }
 
 /** The sandbox died while something ran in it, or before it could start. */

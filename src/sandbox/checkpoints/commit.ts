@@ -1,0 +1,40 @@
+import type { SessionId } from '../../protocol/ids.ts';
+import type { BytePath } from './byte-path.ts';
+import type { Repository } from './repository.ts';
+import type { Snapshot } from './work-tree.ts';
+
+/** Files left out that a checkpoint remembers, so that putting files back leaves them alone. */
+const REMEMBERED = 10_000;
+
+/** Makes a checkpoint of a snapshot and lets the session keep it. Returns its commit. */
+export async function commit(
+  repository: Repository,
+  session: SessionId,
+  snapshot: Snapshot,
+  parent: string | null,
+): Promise<string> {
+  const skipped = snapshot.skipped.slice(0, REMEMBERED).map(({ path, why, bytes }) => [path, why, bytes]);
+  const message = `${session}\n\n${JSON.stringify({ skipped })}\n`;
+  const args = ['commit-tree', snapshot.tree, ...(parent ? ['-p', parent] : []), '-F', '-'];
+  const made = (await repository.run({}, args, { stdin: message })).toString().trim();
+  await repository.keep(session, made);
+  return made;
+}
+
+/** The tree of a checkpoint. Throws `GitFailed` if it is not there any more. */
+export async function treeOf(repository: Repository, made: string): Promise<string> {
+  return (await repository.run({}, ['rev-parse', '--verify', `${made}^{tree}`])).toString().trim();
+}
+
+/** The paths that were in the folder and not in the checkpoint. */
+export async function skippedOf(repository: Repository, made: string): Promise<Set<BytePath>> {
+  const text = (await repository.run({}, ['cat-file', 'commit', made])).toString();
+  const at = text.indexOf('{"skipped":');
+  return new Set(at < 0 ? [] : pathsIn(text.slice(at)));
+}
+
+function pathsIn(json: string): BytePath[] {
+  const value: unknown = JSON.parse(json);
+  if (typeof value !== 'object' || value === null || !('skipped' in value) || !Array.isArray(value.skipped)) return [];
+  return value.skipped.flatMap((one: unknown) => (Array.isArray(one) && typeof one[0] === 'string' ? [one[0]] : []));
+}
