@@ -12,6 +12,9 @@ export interface Engine {
   docker: Docker;
   endpoint: EngineEndpoint;
   version: string;
+  kind: 'docker' | 'podman';
+  /** It runs as a person without root: the user 0 inside is that person outside, or with Podman whoever is asked for. */
+  rootless: boolean;
 }
 
 /**
@@ -48,8 +51,11 @@ async function open(endpoint: EngineEndpoint): Promise<Engine> {
   const hung = new Promise<never>((_, reject) => {
     setTimeout(() => reject(new Error(`no answer within ${PING_MS / 1000} s`)), PING_MS).unref();
   });
-  const version = await Promise.race([docker.version(), hung]);
-  return { docker, endpoint, version: version.Version };
+  const [version, info] = await Promise.race([Promise.all([docker.version(), docker.info()]), hung]);
+  const podman = version.Components?.some(({ Name }) => /podman/i.test(Name)) ?? false;
+  const options: string[] = info.SecurityOptions ?? [];
+  const rootless = options.some((option) => /\brootless\b/.test(option));
+  return { docker, endpoint, version: version.Version, kind: podman ? 'podman' : 'docker', rootless };
 }
 
 function connection(endpoint: EngineEndpoint): Docker.DockerOptions {

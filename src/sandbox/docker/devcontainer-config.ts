@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import {
   findNodeAtLocation,
@@ -51,7 +51,7 @@ export class NoConfig extends SandboxUnavailable {
 export function findConfig(workspaceFolder: string, path: string | undefined): string {
   const usual = ['.devcontainer/devcontainer.json', '.devcontainer.json', ...nested(workspaceFolder)];
   const candidates = path === undefined ? usual : [path];
-  const found = candidates.map((candidate) => join(workspaceFolder, candidate)).filter((file) => existsSync(file));
+  const found = candidates.map((candidate) => join(workspaceFolder, candidate)).filter(isFile);
   const [first, second] = found;
   if (!first)
     throw new NoConfig(
@@ -67,6 +67,9 @@ export function findConfig(workspaceFolder: string, path: string | undefined): s
     );
   return first;
 }
+
+/** Not a folder: one stands in for a `.devcontainer.json` that must not be made from inside a sandbox. */
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 
 function nested(workspaceFolder: string): string[] {
   try {

@@ -1,65 +1,88 @@
 import { realpathSync } from 'node:fs';
 import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
+import type { GuardedPath } from '../guard-rails.ts';
 import { SandboxUnavailable } from '../sandbox.ts';
 import type { DevcontainerConfig } from './devcontainer-config.ts';
-import type { ProtectedPath } from './hardening.ts';
-import { LABEL } from './labels.ts';
+import { opensGuarded } from './hardening.ts';
+import { type CreationPlan, mountArgument, runArgs } from './plan.ts';
 
 export interface HardenInput {
   config: DevcontainerConfig;
   /** Absolute path of the devcontainer.json. */
   file: string;
-  workspaceFolder: string;
-  protect: readonly ProtectedPath[];
-  limits: { memory_mib?: number | undefined; cpus?: number | undefined; pids?: number | undefined };
+  /** The folder that is mounted, absolute. */
+  folder: string;
+  guarded: readonly GuardedPath[];
+  /** What our container is to be made with if the folder is mounted there. The first mount is the folder's own. */
+  planAt(target: string): CreationPlan;
 }
 
 export interface Hardened {
   config: DevcontainerConfig;
+  /** Where the folder is inside. */
+  target: string;
   /** What of the file is not done, in words. */
   leftOut: string[];
 }
 
+/** Where the specification mounts a folder of this path. */
+export const usualTarget = (folder: string): string => `/workspaces/${folder.split(/[\\/]/).findLast(Boolean)}`;
+
 /**
- * A devcontainer.json can open any door of the host: it is a file of the workspace, which the sandbox may write to.
+ * A devcontainer.json can open any door of the host: it comes with the folder, from whoever wrote that.
  * So what would run on the host, mount the host's files or add privileges is left out, and said.
  */
 export function harden(input: HardenInput): Hardened {
-  const { file, workspaceFolder } = input;
+  const { file, folder } = input;
   const leftOut: string[] = [];
   const config: DevcontainerConfig = { ...input.config, init: true };
-  if (config.dockerComposeFile)
-    throw new SandboxUnavailable(
-      'container',
-      'This devcontainer.json uses Docker Compose, whose services Drover can\'t close off yet; use one with an "image" or a Dockerfile, or an environment of type "image".',
-    );
   for (const key of ['initializeCommand', 'privileged', 'capAdd', 'securityOpt'] as const) {
     if (config[key] === undefined) continue;
     leftOut.push(key === 'initializeCommand' ? 'initializeCommand (it would run outside the sandbox)' : key);
     delete config[key];
   }
-  const inside = (source: string) => isInside(workspaceFolder, source.replaceAll(LOCAL_FOLDER, workspaceFolder));
+  const inside = mountableIn(folder, input.guarded);
   config.mounts = (config.mounts ?? []).filter((mount) => {
     const kept = mountAllowed(mount, inside);
     if (!kept) leftOut.push(`the mount ${typeof mount === 'string' ? mount : JSON.stringify(mount)}`);
     return kept;
   });
-  if (config.workspaceMount && !mountAllowed(config.workspaceMount, inside)) {
-    leftOut.push('workspaceMount (it lies outside this folder)');
-    delete config.workspaceMount;
-    delete config.workspaceFolder;
-  }
-  checkBuild(config, file, workspaceFolder, leftOut);
-  const kept = allowedRunArgs(config.runArgs ?? [], inside, leftOut);
-  const target = config.workspaceFolder ?? `/workspaces/${workspaceFolder.split(/[\\/]/).findLast(Boolean)}`;
-  config.runArgs = [...kept, ...ourRunArgs(input, target)];
-  return { config, leftOut };
+  const target = mountTarget(config, folder, leftOut);
+  checkBuild(config, file, folder, leftOut);
+  const plan = input.planAt(target);
+  const [workspace, ...others] = plan.mounts;
+  if (workspace) config.workspaceMount = mountArgument(workspace);
+  config.workspaceFolder ??= target;
+  const kept = allowedRunArgs(config.runArgs ?? [], { inside, ownNetwork: plan.network !== undefined }, leftOut);
+  config.runArgs = [...kept, ...runArgs({ ...plan, mounts: others })];
+  return { config, target, leftOut };
 }
+
+/** The file may say where the folder is mounted; that it is this folder, whole, is ours to say. */
+function mountTarget(config: DevcontainerConfig, folder: string, leftOut: string[]): string {
+  const usual = usualTarget(folder);
+  if (!config.workspaceMount) return config.workspaceFolder ?? usual;
+  const mount = Object.fromEntries(config.workspaceMount.split(',').map(fieldOf));
+  const source = (mount.source ?? mount.src ?? '').replaceAll(LOCAL_FOLDER, folder);
+  const target = mount.target ?? mount.dst ?? mount.destination;
+  if (mount.type === 'bind' && target?.startsWith('/') && !target.includes('${') && resolve(source) === resolve(folder))
+    return target.replace(/\/+$/, '');
+  leftOut.push('workspaceMount (Drover mounts this folder, whole)');
+  const asked = config.workspaceFolder;
+  if (asked !== usual && !asked?.startsWith(`${usual}/`)) delete config.workspaceFolder;
+  return usual;
+}
+
+/** For mounts of the file's own: in the folder, and no second way to what is guarded. */
+const mountableIn = (folder: string, guarded: readonly GuardedPath[]) => (source: string) => {
+  const path = source.replaceAll(LOCAL_FOLDER, folder);
+  return isInside(folder, path) && !opensGuarded(folder, path, guarded);
+};
 
 const LOCAL_FOLDER = /\$\{localWorkspaceFolder\}|\$\{localWorkspaceFolder:[^}]*\}/g;
 
 /** Whether a path lies in the workspace, after links; one that does not exist is judged by its text. */
-function isInside(workspaceFolder: string, source: string): boolean {
+export function isInside(workspaceFolder: string, source: string): boolean {
   if (source.includes('${')) return false;
   const real = (path: string) => {
     try {
@@ -118,7 +141,13 @@ const REFUSED_WITH_VALUE = new Set(
   --runtime --cgroup-parent --sysctl --group-add --cidfile --restart --link --device-cgroup-rule`.split(/\s+/),
 );
 
-function allowedRunArgs(args: readonly string[], inside: (source: string) => boolean, leftOut: string[]): string[] {
+interface Allowed {
+  inside(source: string): boolean;
+  /** Ours is the only network. */
+  ownNetwork: boolean;
+}
+
+function allowedRunArgs(args: readonly string[], allowed: Allowed, leftOut: string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? '';
@@ -126,38 +155,19 @@ function allowedRunArgs(args: readonly string[], inside: (source: string) => boo
     const name = at === -1 ? arg : arg.slice(0, at);
     const takesValue = [WITH_VALUE, MOUNTING, NETWORK, REFUSED_WITH_VALUE].some((set) => set.has(name));
     const value = at === -1 ? (takesValue ? args[++i] : undefined) : arg.slice(at + 1);
-    if (runArgAllowed(name, value, inside)) kept.push(...(takesValue && at === -1 ? [arg, value ?? ''] : [arg]));
+    if (runArgAllowed(name, value, allowed)) kept.push(...(takesValue && at === -1 ? [arg, value ?? ''] : [arg]));
     else leftOut.push(`the run argument ${value === undefined || at !== -1 ? arg : `${arg} ${value}`}`);
   }
   return kept;
 }
 
-function runArgAllowed(name: string, value: string | undefined, inside: (source: string) => boolean): boolean {
+function runArgAllowed(name: string, value: string | undefined, { inside, ownNetwork }: Allowed): boolean {
   if (WITHOUT_VALUE.has(name)) return value === undefined || value === 'true';
   if (value === undefined) return false;
   if (WITH_VALUE.has(name)) return true;
-  if (NETWORK.has(name)) return value !== 'host' && !value.startsWith('container:');
+  if (NETWORK.has(name)) return !ownNetwork && value !== 'host' && !value.startsWith('container:');
   if (name === '--mount') return mountAllowed(value, inside);
   if (!MOUNTING.has(name)) return false;
   const source = value.split(':')[0] ?? '';
   return !value.includes(':') || !/[/\\.~$]/.test(source) || inside(source);
-}
-
-function ourRunArgs(input: HardenInput, target: string): string[] {
-  const { limits, workspaceFolder } = input;
-  const covers = input.protect.flatMap(({ path, hidden }) => [
-    '--mount',
-    hidden
-      ? `type=tmpfs,target=${target}/${path},tmpfs-mode=0555`
-      : `type=bind,source=${workspaceFolder}/${path},target=${target}/${path},readonly`,
-  ]);
-  return [
-    '--cap-drop=ALL',
-    '--security-opt=no-new-privileges',
-    `--label=${LABEL.inside}=${target}`,
-    ...(limits.memory_mib ? [`--memory=${limits.memory_mib}m`, `--memory-swap=${limits.memory_mib}m`] : []),
-    ...(limits.cpus ? [`--cpus=${limits.cpus}`] : []),
-    ...(limits.pids ? [`--pids-limit=${limits.pids}`] : []),
-    ...covers,
-  ];
 }

@@ -5,12 +5,13 @@ import { join, relative } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
 import type { SandboxId } from '../../protocol/ids.ts';
+import type { GuardedPath } from '../guard-rails.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import type { Engine } from './client.ts';
-import { findConfig, readConfig } from './devcontainer-config.ts';
-import { harden } from './devcontainer-harden.ts';
-import { protectedPaths } from './hardening.ts';
+import { type DevcontainerConfig, findConfig, readConfig } from './devcontainer-config.ts';
+import { type Hardened, harden } from './devcontainer-harden.ts';
 import { labelsFor } from './labels.ts';
+import type { CreationPlan } from './plan.ts';
 
 /** ms. A build may take long; one that takes longer has hung. */
 const UP_MS = 30 * 60_000;
@@ -28,11 +29,19 @@ export interface DevcontainerTools {
   signal: AbortSignal;
 }
 
+export interface UpRequest {
+  owner: SandboxOwner;
+  id: SandboxId;
+  /** What is mounted, absolute: the workspace folder, or the session's own copy of it. */
+  folder: string;
+  guarded: readonly GuardedPath[];
+  planAt(target: string): CreationPlan;
+  onProgress: ((line: string) => void) | undefined;
+}
+
 export interface UpResult {
   containerId: string;
   user?: string;
-  /** Where the workspace is inside. */
-  inside: string;
 }
 
 const UpOutcome = z.discriminatedUnion('outcome', [
@@ -50,47 +59,58 @@ const UpOutcome = z.discriminatedUnion('outcome', [
   }),
 ]);
 
+/** The devcontainer.json that an environment means. Throws as `findConfig` does. */
+export function configFile(owner: Pick<SandboxOwner, 'environment' | 'workspaceFolder'>): string {
+  const { config } = owner.environment;
+  return findConfig(owner.workspaceFolder, config.type === 'devcontainer' ? config.path : undefined);
+}
+
 /**
- * Brings up the folder's own devcontainer, closed off as `harden` says, through the reference implementation.
+ * Brings up the folder's own devcontainer, closed off as `harden` says, through the reference implementation; one that
+ * was stopped is started again, with its postStartCommand.
  * Throws `SandboxUnavailable`: with file and line for a broken devcontainer.json, else with the phase that failed
  * and its last lines. A container left behind by a failure carries our labels.
  */
-export async function upDevcontainer(
-  tools: DevcontainerTools,
-  engine: Engine,
-  owner: SandboxOwner,
-  id: SandboxId,
-): Promise<UpResult> {
-  const { config: environment, limits } = owner.environment;
-  const file = findConfig(owner.workspaceFolder, environment.type === 'devcontainer' ? environment.path : undefined);
-  const config = readConfig(file, relative(owner.workspaceFolder, file));
-  const protect = protectedPaths(owner.workspaceFolder);
-  const hardened = harden({ config, file, workspaceFolder: owner.workspaceFolder, protect, limits: limits ?? {} });
-  if (hardened.leftOut.length > 0)
-    owner.onProgress?.(`Left out of ${relative(owner.workspaceFolder, file)}: ${hardened.leftOut.join('; ')}`);
-
+export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, request: UpRequest): Promise<UpResult> {
+  const { owner, id, folder, onProgress } = request;
+  const file = configFile(owner);
+  const shown = relative(owner.workspaceFolder, file);
+  const config = readConfig(file, shown);
   await mkdir(tools.cacheFolder, { recursive: true });
-  const folder = await mkdtemp(join(tools.cacheFolder, 'devcontainer-'));
+  const temporary = await mkdtemp(join(tools.cacheFolder, 'devcontainer-'));
   try {
-    const override = join(folder, 'devcontainer.json');
+    const env = { ...cliEnv(tools.env, engine, temporary), COMPOSE_PROJECT_NAME: `drover-${id.toLowerCase()}` };
+    const hardened = closedOff(config, file, request);
+    if (hardened.leftOut.length > 0) onProgress?.(`Left out of ${shown}: ${hardened.leftOut.join('; ')}`);
+    const override = join(temporary, 'devcontainer.json');
     await writeFile(override, JSON.stringify(hardened.config));
-    if (!('features' in hardened.config)) await seedManifest(folder);
+    if (!('features' in hardened.config)) await seedManifest(temporary);
     const labels = Object.entries(labelsFor(owner, id)).flatMap(([name, value]) => ['--id-label', `${name}=${value}`]);
     const argv = [
-      ...[tools.devcontainerCli, 'up', '--workspace-folder', owner.workspaceFolder],
+      ...[tools.devcontainerCli, 'up', '--workspace-folder', folder],
       ...['--config', file, '--override-config', override, ...labels],
       ...['--mount-workspace-git-root', 'false', '--no-lockfile', '--log-format', 'json'],
       ...['--user-data-folder', join(tools.cacheFolder, 'devcontainer-data')],
+      ...(engine.kind === 'podman' ? ['--docker-path', 'podman'] : []),
     ];
-    const ran = await runCli(tools, cliEnv(tools.env, engine, folder), argv, owner.onProgress);
+    const ran = await runCli(tools, env, argv, onProgress);
     if (ran.outcome?.outcome === 'success') {
-      const { containerId, remoteUser, remoteWorkspaceFolder } = ran.outcome;
-      return { containerId, inside: remoteWorkspaceFolder, ...(remoteUser ? { user: remoteUser } : {}) };
+      const { containerId, remoteUser } = ran.outcome;
+      return { containerId, ...(remoteUser ? { user: remoteUser } : {}) };
     }
     throw new SandboxUnavailable('container', failure(ran));
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
   }
+}
+
+function closedOff(config: DevcontainerConfig, file: string, { folder, guarded, planAt }: UpRequest): Hardened {
+  if (config.dockerComposeFile)
+    throw new SandboxUnavailable(
+      'container',
+      'This devcontainer.json uses Docker Compose, whose services Drover can\'t close off yet; use one with an "image" or a Dockerfile, or an environment of type "image".',
+    );
+  return harden({ config, file, folder, guarded, planAt });
 }
 
 /**
@@ -111,6 +131,8 @@ interface CliRun {
   outcome: z.infer<typeof UpOutcome> | undefined;
   lines: string[];
   exit: string;
+  /** What it was doing when it was last heard, in words. */
+  phase: string;
 }
 
 /** Runs the CLI with the host's Node and reads its log lines (JSON, on stderr) and its verdict (JSON, on stdout). */
@@ -121,7 +143,7 @@ function runCli(
   onProgress?: (line: string) => void,
 ): Promise<CliRun> {
   return new Promise((resolve, reject) => {
-    const run: CliRun = { outcome: undefined, lines: [], exit: '' };
+    const run: CliRun = { outcome: undefined, lines: [], exit: '', phase: 'reading devcontainer.json' };
     const child = spawn(tools.nodePath, argv, {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -172,7 +194,13 @@ const LogLine = z.object({
 const INFO = 3;
 
 function readLogLine(line: string, run: CliRun, onProgress?: (line: string) => void): void {
-  for (const part of textOf(line).split(/\r?\n|\r/)) {
+  const { text, phase } = readEntry(line);
+  if (phase && phase !== run.phase) {
+    run.phase = phase;
+    // What a failure shows are the last lines of what failed.
+    run.lines.length = 0;
+  }
+  for (const part of text.split(/\r?\n|\r/)) {
     const shown = stripVTControlCharacters(part).trimEnd();
     if (!shown) continue;
     run.lines.push(shown);
@@ -181,18 +209,32 @@ function readLogLine(line: string, run: CliRun, onProgress?: (line: string) => v
   }
 }
 
-function textOf(line: string): string {
+function readEntry(line: string): { text: string; phase?: string } {
   let value: unknown;
   try {
     value = JSON.parse(line);
   } catch {
     // The tool's own stack trace follows its last message, and says nothing more.
-    return /^\s+at |^Error: /.test(line) ? '' : line;
+    return { text: /^\s+at |^Error: /.test(line) ? '' : line };
   }
   const entry = LogLine.safeParse(value).data;
-  if (entry?.type === 'progress') return entry.status === 'running' ? (entry.name ?? '') : '';
+  if (entry?.type === 'progress') {
+    if (entry.status !== 'running') return { text: '' };
+    const command = /\b(\w+Command)\b/.exec(entry.name ?? '')?.[1];
+    return { text: entry.name ?? '', ...(command ? { phase: `running ${command}` } : {}) };
+  }
+  const phase = entry?.type === 'start' ? phaseOf(entry.text ?? '') : undefined;
   const shown = (entry?.type === 'raw' || entry?.type === 'text') && (entry.level ?? 0) >= INFO;
-  return shown ? (entry.text ?? '') : '';
+  return { text: shown ? (entry.text ?? '') : '', ...(phase ? { phase } : {}) };
+}
+
+/** The tool says which programs it starts. */
+function phaseOf(started: string): string | undefined {
+  if (!started.startsWith('Run: ')) return undefined;
+  if (/\b(docker|podman)\S* (buildx )?build\b|compose\S* .*\bbuild\b/.test(started)) return 'building the image';
+  if (/\b(docker|podman)\S* pull\b/.test(started)) return 'pulling the image';
+  if (/\b(docker|podman)\S* (run|start)\b|compose\S* .*\bup\b/.test(started)) return 'creating the container';
+  return undefined;
 }
 
 function lineSplitter(on: (line: string) => void): (chunk: string) => void {
@@ -204,12 +246,12 @@ function lineSplitter(on: (line: string) => void): (chunk: string) => void {
   };
 }
 
-/** One sentence on what went wrong, then the last lines of output. */
+/** One sentence on what went wrong and when, then the last lines of output. */
 function failure(run: CliRun): string {
   const outcome = run.outcome?.outcome === 'error' ? run.outcome : undefined;
   const what = outcome?.description ?? outcome?.message ?? `the devcontainer tool ${run.exit}`;
   const last = run.lines.slice(-SHOWN_LINES).join('\n');
-  return `The devcontainer could not be started: ${what.trim().replace(/\.$/, '')}. Correct devcontainer.json (or what it names) and try again.${last ? `\n${last}` : ''}`;
+  return `The devcontainer could not be started: it failed while ${run.phase} (${what.trim().replace(/\.$/, '')}). Correct devcontainer.json (or what it names) and try again.${last ? `\n${last}` : ''}`;
 }
 
 /** Of the host's environment only what the CLI needs: `${localEnv:…}` must not carry a secret into the sandbox. */

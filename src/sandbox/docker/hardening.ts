@@ -1,45 +1,72 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { relative, resolve, sep } from 'node:path';
 import type Docker from 'dockerode';
+import type { GuardedPath } from '../guard-rails.ts';
 
-/**
- * Folders of the workspace whose contents are run or trusted on the host: what is written there from inside
- * would get out. Where they exist they are mounted read-only.
- */
-const READ_ONLY = ['.devcontainer', '.devcontainer.json', '.vscode', '.git/hooks'];
-/** The sessions' own logs: an empty folder is mounted over them, so they can be neither read nor forged. */
-const HIDDEN = '.drover';
-
-export interface ProtectedPath {
-  /** Relative to the workspace folder. */
-  path: string;
-  hidden: boolean;
-}
-
-/** What of this workspace folder must not be written from inside, as far as it exists now. */
-export function protectedPaths(workspaceFolder: string): ProtectedPath[] {
-  const there = (path: string) => existsSync(join(workspaceFolder, path));
-  return [
-    ...READ_ONLY.filter(there).map((path) => ({ path, hidden: false })),
-    ...(there(HIDDEN) ? [{ path: HIDDEN, hidden: true }] : []),
-  ];
+/** What a container promises about a folder: that it is seen at `target`, with these guard rails. */
+export interface Promised {
+  /** Absolute path of the folder on the host; undefined = its files are in a volume. */
+  folder: string | undefined;
+  target: string;
+  guarded: readonly GuardedPath[];
 }
 
 /** Why a container does not hold what a sandbox promises; undefined if it does. */
-export function weakness(info: Docker.ContainerInspectInfo, workspaceFolder: string): string | undefined {
-  const { HostConfig: host, Mounts: mounts } = info;
+export function weakness(info: Docker.ContainerInspectInfo, promised: Promised): string | undefined {
+  const { HostConfig: host } = info;
   if (host.Privileged) return 'it is privileged';
   // A debugger's capability reaches only processes of the same container, and many prebuilt images ask for it.
   const added = (host.CapAdd ?? []).filter((name: string) => !/^(CAP_)?SYS_PTRACE$/i.test(name));
   if (added.length > 0) return `it adds the capabilities ${added.join(', ')}`;
-  if (!(host.CapDrop ?? []).some((name: string) => name.toUpperCase() === 'ALL')) return 'it keeps capabilities';
+  if (!dropsAll(host.CapDrop ?? [])) return 'it keeps capabilities';
   if (!(host.SecurityOpt ?? []).some((option: string) => option.startsWith('no-new-privileges')))
     return 'it allows new privileges';
-  if (host.NetworkMode === 'host' || host.PidMode === 'host' || host.IpcMode === 'host')
+  if ([host.NetworkMode, host.PidMode, host.IpcMode].includes('host'))
     return "it shares the host's network, processes or memory";
-  // An engine in a virtual machine shows host paths below a prefix of its own.
-  const foreign = mounts.find(
-    ({ Type, Source }) => Type === 'bind' && !`${Source}/`.includes(`${workspaceFolder.replace(/[\\/]+$/, '')}/`),
-  );
-  return foreign ? `it mounts ${foreign.Source} of the host` : undefined;
+  return weakMount(info, promised);
 }
+
+/** Podman names each capability that it drops; of those that make a user root, none may be missing. */
+const dropsAll = (dropped: readonly string[]): boolean => {
+  const names = new Set(dropped.map((name) => name.toUpperCase().replace(/^CAP_/, '')));
+  return (
+    names.has('ALL') || ['DAC_OVERRIDE', 'SETUID', 'SETGID', 'CHOWN', 'SYS_CHROOT'].every((name) => names.has(name))
+  );
+};
+
+function weakMount(info: Docker.ContainerInspectInfo, { folder, target, guarded }: Promised): string | undefined {
+  const binds = info.Mounts.filter(({ Type }) => Type === 'bind');
+  for (const { Source, Destination, RW } of binds) {
+    const path = folder === undefined ? undefined : pathIn(folder, Source);
+    if (path === undefined) return `it mounts ${Source} of the host`;
+    const inPlace = Destination === (path === '' ? target : `${target}/${path}`);
+    if (RW && !inPlace && touches(path, guarded)) return `it mounts ${Source} a second time, without guard rails`;
+  }
+  if (folder === undefined) return undefined;
+  const open = guarded.find(
+    ({ path, how }) =>
+      how === 'read_only' && !binds.some(({ Destination, RW }) => !RW && Destination === `${target}/${path}`),
+  );
+  return open ? `it can write to ${open.path}, which is run on the host` : undefined;
+}
+
+/** Path of a mount's source in the folder. An engine in a virtual machine shows host paths below a prefix of its own. */
+function pathIn(folder: string, source: string): string | undefined {
+  const whole = `${source}/`;
+  const own = `${folder.replace(/[\\/]+$/, '')}/`;
+  const at = whole.indexOf(own);
+  return at === -1 ? undefined : whole.slice(at + own.length).replace(/\/$/, '');
+}
+
+/** Whether a path of the host, seen elsewhere inside, would be a way round the guard rails. */
+export function opensGuarded(folder: string, source: string, guarded: readonly GuardedPath[]): boolean {
+  return touches(relative(folder, resolve(source)).split(sep).join('/'), guarded);
+}
+
+const touches = (path: string, guarded: readonly GuardedPath[]): boolean =>
+  guarded.some(
+    (one) =>
+      path === '' ||
+      path === one.path ||
+      one.path.startsWith(`${path}/`) ||
+      (one.how !== 'anchor' && path.startsWith(`${one.path}/`)),
+  );

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { mint, type SandboxId } from '../../protocol/ids.ts';
 import { SandboxLost, SandboxUnavailable } from '../sandbox.ts';
 import { ContainerSandbox } from './container-sandbox.ts';
-import { weakness } from './hardening.ts';
+import { type Promised, weakness } from './hardening.ts';
 import { LABEL } from './labels.ts';
 
 /** Written inside at the end of provisioning: a container without it was left half-made by a crash. */
@@ -32,8 +32,9 @@ export interface SettleOptions {
   onProgress?: ((line: string) => void) | undefined;
   /** It was just made. Otherwise it was found, and must have been made to the end. */
   markReady: boolean;
-  /** Where the workspace is inside and who works in it, if the maker knows better than the labels. */
-  inside?: string;
+  /** What it has to hold. The place of the workspace inside is in its labels. */
+  promised: Omit<Promised, 'target'>;
+  /** Who works in it, if the maker knows better than the labels. */
   user?: string;
 }
 
@@ -43,13 +44,13 @@ export interface SettleOptions {
  */
 export async function settle(options: SettleOptions): Promise<ContainerSandbox> {
   const info = await options.container.inspect();
-  const weak = weakness(info, info.Config.Labels[LABEL.workspace] ?? '');
+  const workspace = info.Config.Labels[LABEL.inside] ?? info.Config.WorkingDir;
+  const weak = weakness(info, { ...options.promised, target: workspace });
   if (weak)
     throw new SandboxUnavailable(
       'container',
       `The container is not used as a sandbox because ${weak}; take that out of devcontainer.json or of the features it uses.`,
     );
-  const workspace = options.inside ?? info.Config.Labels[LABEL.inside] ?? info.Config.WorkingDir;
   const metadata = devcontainerMetadata(info.Config.Labels['devcontainer.metadata']);
   const user = options.user ?? metadata.user;
   const env = remoteEnv(metadata.remoteEnv, info.Config.Env);

@@ -124,11 +124,26 @@ describe('a devcontainer.json', () => {
     harden({
       config: { image: 'a', ...config },
       file: join(folder, '.devcontainer/devcontainer.json'),
-      workspaceFolder: folder,
-      protect: [],
-      limits: { memory_mib: 512 },
+      folder,
+      guarded: [
+        { path: '.vscode', how: 'read_only' },
+        { path: '.git', how: 'anchor' },
+        { path: '.git/hooks', how: 'read_only' },
+      ],
+      planAt: (target) => ({
+        labels: { target },
+        env: {},
+        mounts: [{ type: 'bind', source: folder, target, readOnly: false }],
+        network: undefined,
+        limits: { memory_mib: 512 },
+        keepUserId: false,
+      }),
     });
-  const kept = (args: string[]) => (hardened({ runArgs: args }).config.runArgs ?? []).slice(0, -5);
+  /** What is left of the file's own arguments: ours come after them. */
+  const kept = (args: string[]) => {
+    const all = hardened({ runArgs: args }).config.runArgs ?? [];
+    return all.slice(0, all.indexOf('--cap-drop=ALL'));
+  };
 
   it('loses every way out of the sandbox', () => {
     for (const args of [
@@ -150,6 +165,9 @@ describe('a devcontainer.json', () => {
       ['--env-file', '/etc/environment'],
       ['--unknown-option'],
       ['-v', `${folder}/../other:/x`],
+      ['-v', `${folder}:/again`],
+      ['-v', `${folder}/.git:/again`],
+      ['-v', `${folder}/.vscode/deeper:/again`],
     ])
       expect([args, kept(args)]).toEqual([args, []]);
   });

@@ -1,0 +1,136 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { SandboxId } from '../../protocol/ids.ts';
+import { type GuardedPath, guardRails, identities, makeStandIns, removeStandIns } from '../guard-rails.ts';
+
+const Note = z.object({
+  sandbox: SandboxId,
+  folder: z.string(),
+  /** What the mounts were made over, by path. */
+  identities: z.record(z.string(), z.string()),
+  guarded: z.array(z.object({ path: z.string(), how: z.enum(['hidden', 'read_only', 'anchor']) })),
+  standIns: z.array(z.string()),
+  /** Its container was stopped because nobody used it. */
+  resting: z.boolean(),
+});
+type Note = z.infer<typeof Note>;
+
+/** What each container's guard rails were made over, kept in a folder of ours: the next window has to know it too. */
+export class GuardNotes {
+  readonly #folder: string;
+
+  constructor(cacheFolder: string) {
+    this.#folder = join(cacheFolder, 'guards');
+  }
+
+  /** Makes what the mounts need and notes it, before the container is made. Throws `SandboxUnavailable`. */
+  prepare(sandbox: SandboxId, folder: string): GuardedPath[] {
+    const { guarded, standIns } = guardRails(folder);
+    // One that another sandbox of this folder made is taken over, so that the last one removes it.
+    const shared = this.#all()
+      .filter((note) => note.folder === folder)
+      .flatMap((note) => note.standIns);
+    const note: Note = {
+      sandbox,
+      folder,
+      guarded,
+      identities: {},
+      resting: false,
+      standIns: [...new Set([...standIns, ...shared.filter((path) => guarded.some((one) => one.path === path))])],
+    };
+    // Noted first: what is made after a crash in between is found by its note.
+    this.#write(note);
+    makeStandIns(folder, standIns);
+    this.#write({ ...note, identities: identities(folder, guarded) });
+    return guarded;
+  }
+
+  /** Whether the mounts of a container that runs since then still cover what they were made over. */
+  hold(sandbox: SandboxId): boolean {
+    const note = this.#read(sandbox);
+    if (!note) return false;
+    const now = identities(note.folder, note.guarded);
+    return note.guarded.every(({ path }) => now[path] === note.identities[path]);
+  }
+
+  /**
+   * For a container that is about to be started again, which makes its mounts anew: false if it would need others than
+   * it was made with, so that only a new container can be guarded.
+   */
+  renew(sandbox: SandboxId): boolean {
+    const note = this.#read(sandbox);
+    if (!note) return false;
+    makeStandIns(
+      note.folder,
+      guardRails(note.folder).standIns.filter((path) => note.guarded.some((one) => one.path === path)),
+    );
+    const { guarded } = guardRails(note.folder);
+    // More there may be: repositories made inside since then, which were never any safer than what made them.
+    const still = (one: GuardedPath) => guarded.some(({ path, how }) => path === one.path && how === one.how);
+    if (!note.guarded.every(still)) return false;
+    this.#write({ ...note, identities: identities(note.folder, note.guarded) });
+    return true;
+  }
+
+  /** The sandbox is gone: so are its stand-ins, unless another sandbox of the folder needs them. Never throws. */
+  forget(sandbox: SandboxId): void {
+    const note = this.#read(sandbox);
+    rmSync(join(this.#folder, `${sandbox}.json`), { force: true });
+    if (!note) return;
+    const needed = new Set(
+      this.#all()
+        .filter((other) => other.folder === note.folder)
+        .flatMap((other) => other.standIns),
+    );
+    removeStandIns(
+      note.folder,
+      note.standIns.filter((path) => !needed.has(path)),
+    );
+  }
+
+  /** What is guarded in a sandbox's container; undefined if it was not made to the end. */
+  guarded(sandbox: SandboxId): GuardedPath[] | undefined {
+    return this.#read(sandbox)?.guarded;
+  }
+
+  resting(sandbox: SandboxId): boolean {
+    return this.#read(sandbox)?.resting ?? false;
+  }
+
+  rest(sandbox: SandboxId, resting: boolean): void {
+    const note = this.#read(sandbox);
+    if (note) this.#write({ ...note, resting });
+  }
+
+  /** Sandboxes that have a note, such as those whose container somebody else has removed. */
+  noted(): { sandbox: SandboxId; folder: string }[] {
+    return this.#all();
+  }
+
+  #all(): Note[] {
+    let names: string[];
+    try {
+      names = readdirSync(this.#folder);
+    } catch {
+      return [];
+    }
+    return names.flatMap((name) => this.#read(name.replace(/\.json$/, '')) ?? []);
+  }
+
+  #read(sandbox: string): Note | undefined {
+    try {
+      return Note.parse(JSON.parse(readFileSync(join(this.#folder, `${sandbox}.json`), 'utf8')));
+    } catch {
+      // Not a note, or half written by a process that died: its container never got ready.
+      return undefined;
+    }
+  }
+
+  #write(note: Note): void {
+    mkdirSync(this.#folder, { recursive: true });
+    const file = join(this.#folder, `${note.sandbox}.json`);
+    writeFileSync(`${file}.new`, JSON.stringify(note));
+    renameSync(`${file}.new`, file);
+  }
+}

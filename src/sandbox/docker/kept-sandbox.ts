@@ -1,0 +1,122 @@
+import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
+import type { LivingSandbox } from '../hands.ts';
+import type { Found, RunRequest, RunResult } from '../sandbox.ts';
+
+/** A sandbox in a running container. `close` ends its connection to the container without calling that a loss. */
+export interface RunningSandbox extends LivingSandbox {
+  close?(): void;
+}
+
+/** What a container's sandbox needs done around its calls. */
+export interface Keeper {
+  /** Whether what the container must not write to is still covered. Asked before each call: it has to be quick. */
+  guarded(): boolean;
+  /** Starts the container, again if it runs, with its mounts made anew. Throws `SandboxLost`. */
+  revive(): Promise<RunningSandbox>;
+  stop(): Promise<void>;
+  /** Brings the person's newer files in before a call, the sandbox's out after it. */
+  before?(running: RunningSandbox): Promise<void>;
+  after?(running: RunningSandbox): Promise<void>;
+}
+
+/**
+ * A container's sandbox with what has to be true around each call: the guard rails hold, and a container that was
+ * stopped because nobody used it runs again.
+ */
+export class KeptSandbox implements LivingSandbox {
+  readonly kind = 'container';
+  readonly id: SandboxId;
+  readonly workspace: string;
+  readonly #keeper: Keeper;
+  #running: RunningSandbox | undefined;
+  #waking: Promise<RunningSandbox> | undefined;
+  #lost = false;
+  /** Calls that act in the container now, and who waits for them to end. */
+  #acting = 0;
+  #whenQuiet: (() => void)[] = [];
+  #lastUse = performance.now();
+
+  /** `running` undefined: the container is stopped, and is started by the first call. */
+  constructor(of: { id: SandboxId; workspace: string; running: RunningSandbox | undefined; keeper: Keeper }) {
+    this.id = of.id;
+    this.workspace = of.workspace;
+    this.#running = of.running;
+    this.#keeper = of.keeper;
+  }
+
+  get lost(): boolean {
+    return this.#lost || this.#running?.lost === true;
+  }
+
+  /** ms since its last call ended; 0 while one acts; undefined if its container is stopped. */
+  get idleMs(): number | undefined {
+    if (this.#acting > 0 || this.#waking) return 0;
+    return this.#running && !this.lost ? performance.now() - this.#lastUse : undefined;
+  }
+
+  run(request: RunRequest): Promise<RunResult> {
+    return this.#around((running) => running.run(request));
+  }
+
+
+  async lookup(executionId: ExecutionId): Promise<Found> {
+    const found = await this.#around((running) => running.lookup(executionId));
+    if (found.found !== 'running') return found;
+    return { found: 'running', wait: (signal, onOutput) => this.#around(() => found.wait(signal, onOutput)) };
+  }
+
+  /** Ends the connection to the container, not what runs in it. */
+  close(): void {
+    this.#running?.close?.();
+  }
+
+  /** Stops the container if nothing acts in it: its files stay, its processes end. */
+  async rest(): Promise<void> {
+    const running = this.#running;
+    if (!running || this.#acting > 0 || this.#waking) return;
+    this.#running = undefined;
+    running.close?.();
+    await this.#keeper.stop();
+  }
+
+  async #around<T>(act: (running: RunningSandbox) => Promise<T>): Promise<T> {
+    const running = await this.#awake();
+    this.#acting += 1;
+    try {
+      await this.#keeper.before?.(running);
+      try {
+        return await act(running);
+      } finally {
+        if (!running.lost) await this.#keeper.after?.(running);
+      }
+    } finally {
+      this.#acting -= 1;
+      this.#lastUse = performance.now();
+      if (this.#acting === 0) for (const go of this.#whenQuiet.splice(0)) go();
+    }
+  }
+
+  /** The running container's sandbox, started or made safe again if need be. One that was lost says so itself. */
+  #awake(): Promise<RunningSandbox> {
+    if (this.#waking) return this.#waking;
+    const running = this.#running;
+    if (running && (running.lost || this.#keeper.guarded())) return Promise.resolve(running);
+    this.#waking = this.#revive().finally(() => {
+      this.#waking = undefined;
+    });
+    return this.#waking;
+  }
+
+  async #revive(): Promise<RunningSandbox> {
+    // A command under way keeps its container; nothing new starts in it.
+    if (this.#acting > 0) await new Promise<void>((resolve) => this.#whenQuiet.push(resolve));
+    this.#running?.close?.();
+    try {
+      this.#running = await this.#keeper.revive();
+      return this.#running;
+    } catch (error) {
+      this.#lost = true;
+      throw error;
+    }
+  }
+}
