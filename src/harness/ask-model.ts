@@ -105,7 +105,7 @@ class Listening implements ModelListener {
     const of = { type: 'start', thread: this.#thread.id, request: this.#span, id: this.id(index) } as const;
     if (block.type === 'tool_use') {
       this.#awake.preview({ ...of, block: 'tool_use', name: block.name ?? '' });
-      lookAhead(this.#awake, this.#toolbox, block.name ?? '');
+      lookAhead(this.#awake, this.#thread.id, this.#toolbox, block.name ?? '');
     } else this.#awake.preview({ ...of, block: block.type === 'text' ? 'message' : 'thinking' });
   }
 

@@ -5,12 +5,13 @@ import { messageOf } from '../protocol/errors.ts';
 import { EventId, type SandboxId, type SessionId, type ThreadId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import { type Draft, draft, type LogRecord } from '../protocol/record.ts';
-import type { SandboxOwner } from '../sandbox/sandbox.ts';
+import type { CheckpointKeeper, SandboxOwner } from '../sandbox/sandbox.ts';
 import { decide, nothingInHand, type Step } from '../session/decide.ts';
 import { apply, fold } from '../session/fold.ts';
 import { folded } from '../session/snapshot.ts';
 import type { SessionState, ThreadState, ToolCall } from '../session/state.ts';
 import { askModel } from './ask-model.ts';
+import { keeperFor } from './checkpoints.ts';
 import { closeCall, deliver, startChild } from './delegation.ts';
 import type { HarnessDeps } from './harness.ts';
 import { keepState } from './keep.ts';
@@ -27,6 +28,7 @@ export class Awake {
   readonly id: SessionId;
   readonly preview: (preview: Preview) => void;
   readonly owner: SandboxOwner;
+  readonly checkpoints: CheckpointKeeper | null;
   state: SessionState;
 
   readonly #writer: SessionWriter;
@@ -60,6 +62,7 @@ export class Awake {
       acting: () => acting(this.state),
       onProgress: (line) => deps.onProgress?.(id, line),
     };
+    this.checkpoints = keeperFor(this);
     this.#own(writer.onAppend((records) => this.#apply(records)));
     this.#own(writer.onLost(() => this.#break(new LeaseLost())));
   }
@@ -104,6 +107,7 @@ export class Awake {
     }
     // Requests end at once; a command goes on in its sandbox, and the next harness to wake attaches to it.
     await Promise.allSettled(this.#stopped ? this.#requests : this.#running);
+    if (!this.#stopped) await this.checkpoints?.close();
     if (!this.#stopped) await keepState(this.#writer, this.state);
     if (this.#broken) throw this.#broken;
   }
@@ -136,6 +140,14 @@ export class Awake {
     if (this.deps.alwaysRefold) this.state = fold((await this.#writer.read()).records);
     else this.#apply(records);
     return records;
+  }
+
+  /** The owner of a sandbox that is made for a thread: the records of its making say for which. */
+  ownerFor(thread: ThreadId): SandboxOwner {
+    const actor = { type: 'agent', thread } as const;
+    const record = (drafts: Draft[]) =>
+      this.owner.record(drafts.map((one) => ({ ...one, local: { actor, ...one.local } })));
+    return { ...this.owner, record };
   }
 
   /** Throws `LeaseLost` where the session is not ours any more: asked directly before an act outside the log. */

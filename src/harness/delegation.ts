@@ -4,6 +4,7 @@ import { draft, type OutcomeKind } from '../protocol/record.ts';
 import type { Step } from '../session/decide.ts';
 import type { ThreadState } from '../session/state.ts';
 import { lastWords } from '../session/transcript.ts';
+import { attribution } from './attribution.ts';
 import type { Awake } from './awake.ts';
 import { inputSha256 } from './input-hash.ts';
 
@@ -35,7 +36,7 @@ export async function startChild(awake: Awake, step: Extract<Step, { type: 'run_
     draft(
       'drover.tool_started',
       { tool_use_id: call.id, execution_id: mint.execution(), sandbox_id: null, input_sha256: inputSha256(call.input) },
-      { thread: parent.id },
+      { thread: parent.id, local: attribution(awake, parent.id, null) },
     ),
     draft(
       'session.thread_created',
@@ -99,7 +100,7 @@ async function closeWith(awake: Awake, id: EventId, outcome: OutcomeKind, messag
     draft(
       'agent.tool_result',
       { tool_use_id: call.id, content: [text(message)], is_error: outcome !== 'ok' },
-      { thread: call.thread, local: { outcome } },
+      { thread: call.thread, local: { ...attribution(awake, call.thread, null), outcome } },
     ),
   ]);
 }

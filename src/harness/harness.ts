@@ -5,7 +5,7 @@ import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { SandboxLifetime } from '../protocol/environment.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
-import type { SandboxProvider } from '../sandbox/sandbox.ts';
+import type { Checkpoints, SandboxProvider } from '../sandbox/sandbox.ts';
 import type { Toolbox } from '../tools/tools.ts';
 import type { SecretGuard } from '../vault/guard.ts';
 import { Awake } from './awake.ts';
@@ -40,6 +40,8 @@ export interface HarnessDeps {
     lifetime: SandboxLifetime;
   }): Toolbox;
   sandboxes: SandboxProvider;
+  /** Absent: no checkpoints of the files are kept. */
+  checkpoints?: Checkpoints;
   policy: Policy;
   /** Looks through what is sent to the model and shown. Absent: there is nothing to look for. */
   guard?: SecretGuard | undefined;

@@ -1,11 +1,13 @@
 import { text } from '../protocol/content.ts';
-import type { EventId, ExecutionId, SandboxId } from '../protocol/ids.ts';
+import type { EventId, ExecutionId, SandboxId, ThreadId } from '../protocol/ids.ts';
 import { mint } from '../protocol/ids.ts';
 import { draft, type LogRecord } from '../protocol/record.ts';
 import { type Sandbox, SandboxLost, SandboxUnavailable } from '../sandbox/sandbox.ts';
-import type { ToolCall } from '../session/state.ts';
+import type { CallResult, ToolCall } from '../session/state.ts';
 import type { Outcome, ToolContext, ToolSpec } from '../tools/tools.ts';
+import { attribution } from './attribution.ts';
 import type { Awake } from './awake.ts';
+import { mayChangeFiles } from './checkpoints.ts';
 import { inputSha256 } from './input-hash.ts';
 
 /** Runs an approved call: a sandbox if it needs one, the start in the log, the act, its outcome in the log. */
@@ -15,29 +17,40 @@ export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): P
   const spec = toolbox.find(call.name);
   let sandbox: Sandbox | null = null;
   if (spec?.sandboxed) {
+    awake.checkpoints?.warm();
     try {
-      sandbox = await acquire(awake, signal);
+      sandbox = await acquire(awake, call.thread, signal);
     } catch (error) {
       await record(awake, call, notStarted(error, signal), null);
       return;
     }
   }
-  if (signal.aborted) {
-    await record(awake, call, cancelled, null);
-    release(awake, sandbox);
-    return;
+  const keeper = mayChangeFiles(spec) ? awake.checkpoints : null;
+  await keeper?.before(id);
+  try {
+    await act(awake, call, sandbox, signal);
+  } finally {
+    // The result is in the log, and may be seen: its checkpoint comes after it.
+    keeper?.after(id);
   }
+  release(awake, sandbox);
+}
+
+/** The call's start in the log, the act, and its outcome in the log. */
+async function act(awake: Awake, call: ToolCall, sandbox: Sandbox | null, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return record(awake, call, cancelled, null);
+  const toolbox = awake.toolbox(awake.thread(call.thread));
   const executionId = mint.execution();
   await awake.append([
     draft(
       'drover.tool_started',
       {
-        tool_use_id: id,
+        tool_use_id: call.id,
         execution_id: executionId,
         sandbox_id: sandbox?.id ?? null,
         input_sha256: inputSha256(call.input),
       },
-      { thread: call.thread },
+      { thread: call.thread, local: attribution(awake, call.thread, sandbox?.id ?? null) },
     ),
   ]);
   // Who has taken the session over meanwhile finds this call begun and not run, and lets the model do it anew.
@@ -46,7 +59,6 @@ export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): P
     ? cancelled
     : await toolbox.execute(call.name, call.input, context(awake, call, executionId, sandbox, signal));
   await record(awake, call, outcome, executionId);
-  release(awake, sandbox);
 }
 
 /** Only once the result is durable: until then the sandbox may be the one place that has it. */
@@ -55,11 +67,11 @@ function release(awake: Awake, sandbox: Sandbox | null): void {
 }
 
 /** Provisioning goes on after an interrupt, for the next call; only this call stops waiting for it. */
-async function acquire(awake: Awake, signal: AbortSignal): Promise<Sandbox> {
+async function acquire(awake: Awake, thread: ThreadId, signal: AbortSignal): Promise<Sandbox> {
   const aborted = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
-  const acquiring = awake.deps.sandboxes.acquire(awake.owner);
+  const acquiring = awake.deps.sandboxes.acquire(awake.ownerFor(thread));
   // If nobody waits for it any more, its failure is in the log already.
   acquiring.then(
     (sandbox) => signal.aborted && release(awake, sandbox),
@@ -106,6 +118,7 @@ export async function recoverTool(awake: Awake, id: EventId, signal: AbortSignal
   if (recovery.found !== 'absent') await record(awake, call, await recovery.outcome, execution.id);
   else if (spec?.idempotent) await runTool(awake, id, signal);
   else await record(awake, call, nobodyKnows(spec, execution.sandbox, where), execution.id);
+  if (recovery.found !== 'absent' && mayChangeFiles(spec)) awake.checkpoints?.after(id);
   release(awake, sandbox);
 }
 
@@ -149,10 +162,21 @@ function context(
     executionId,
     thread: call.thread,
     signal,
-    sandbox: () => (sandbox ? Promise.resolve(sandbox) : acquire(awake, signal)),
+    sandbox: () => (sandbox ? Promise.resolve(sandbox) : acquire(awake, call.thread, signal)),
     onOutput: (output) => awake.preview({ type: 'output', thread: call.thread, id: call.id, text: output }),
+    seen: (path) => seen(awake, call, path),
     readLog: (range) => readLog(awake, range),
   };
+}
+
+/** The file as the call's thread last read or wrote it, by the results in the log. */
+function seen(awake: Awake, call: ToolCall, path: string): string | undefined {
+  let last: CallResult | undefined;
+  for (const { thread, result } of awake.state.calls.values()) {
+    if (thread !== call.thread || result?.realPath !== path || result.fileSha256 === null) continue;
+    if (!last || result.seq > last.seq) last = result;
+  }
+  return last?.fileSha256 ?? undefined;
 }
 
 async function readLog(awake: Awake, range: Parameters<ToolContext['readLog']>[0]): Promise<LogRecord[]> {
@@ -182,12 +206,14 @@ async function record(awake: Awake, call: ToolCall, outcome: Outcome, executionI
       {
         thread: call.thread,
         local: {
+          ...attribution(awake, call.thread, call.execution?.sandbox ?? null),
           outcome: outcome.kind,
           ...(executionId ? { execution_id: executionId } : {}),
           ...(outcome.sandbox ? { sandbox_id: outcome.sandbox } : {}),
           ...(outcome.exitCode === undefined ? {} : { exit_code: outcome.exitCode }),
           ...(outcome.durationMs === undefined ? {} : { duration_ms: outcome.durationMs }),
           ...(outcome.realPath === undefined ? {} : { real_path: outcome.realPath }),
+          ...(outcome.fileSha256 === undefined ? {} : { file_sha256: outcome.fileSha256 }),
           ...(blob ? { blobs: [blob] } : {}),
         },
       },
