@@ -86,6 +86,28 @@ export const droverEvents = [
     detail: z.string(),
     duration_ms: z.number(),
   }),
+  /** The session works on a copy of its own, which was made now. */
+  event('drover.workspace_copied', {
+    files: z.number(),
+    bytes: z.number(),
+    /** What did not come along, in words. */
+    left_out: z.array(z.string()),
+  }),
+  /** A person brought changes from the session's copy into the workspace folder. */
+  event('drover.changes_applied', {
+    files: z.array(
+      z.object({
+        /** Relative to the workspace folder, with slashes. */
+        path: z.string(),
+        change: z.enum(['added', 'modified', 'deleted']),
+        /** Of the file as it is now; null if it was deleted. */
+        sha256: z.string().nullable(),
+      }),
+    ),
+    refused: z.array(z.object({ path: z.string(), why: z.string() })),
+  }),
+  /** The session's copy was removed: nothing in it was wanted any more. `unapplied`: changes that went with it. */
+  event('drover.workspace_discarded', { unapplied: z.array(z.string()) }),
   event('drover.sandbox_failed', { sandbox_id: SandboxId, message: z.string() }),
   event('drover.sandbox_lost', { sandbox_id: SandboxId, reason: z.string() }),
   event('drover.sandbox_removed', { sandbox_id: SandboxId, reason: z.string() }),

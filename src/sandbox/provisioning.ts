@@ -2,6 +2,7 @@ import { messageOf } from '../protocol/errors.ts';
 import { mint, type SandboxId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import type { Hands, LivingSandbox } from './hands.ts';
+import { ensureCopy } from './isolated/copy.ts';
 import { type SandboxOwner, SandboxUnavailable } from './sandbox.ts';
 
 /** Makes a sandbox: logged before anything is made, and how it went. What a failure leaves is removed. */
@@ -11,6 +12,7 @@ export async function makeLogged(owner: SandboxOwner, hands: Hands): Promise<Liv
   const recipe = hands.recipe(owner.environment);
   await owner.record([draft('drover.sandbox_provisioning', { sandbox_id: id, recipe })]);
   try {
+    if (owner.environment.workspace === 'isolated') await ensureCopy(owner);
     const { sandbox, detail } = await hands.make(owner, id);
     const ready = { sandbox_id: id, kind: sandbox.kind, detail, duration_ms: took() };
     await owner.record([draft('drover.sandbox_ready', ready)]);

@@ -6,14 +6,21 @@ import type { Environment } from '../../protocol/environment.ts';
 import { mint, SandboxId, SessionId } from '../../protocol/ids.ts';
 import type { Hands, Made } from '../hands.ts';
 import type { ProviderOptions } from '../provider.ts';
-import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
+import { type Cleaned, type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
+import { workFolder } from '../work-folder.ts';
 import { reapBridges } from './bridges.ts';
 import { Leftovers } from './leftovers.ts';
 import { OsSandbox } from './os-sandbox.ts';
 import { endOsRuntime, osRuntime, type RuntimeOptions } from './runtime.ts';
 
 /** Kept beside a sandbox's folder, out of its reach: what labels are to a container. */
-const Note = z.object({ session: SessionId, sandbox: SandboxId, workspace: z.string() });
+const Note = z.object({
+  session: SessionId,
+  sandbox: SandboxId,
+  workspace: z.string(),
+  /** The session's own copy, where it works in one. */
+  copy: z.string().optional(),
+});
 type Note = z.infer<typeof Note>;
 const PROBE_MS = 20_000;
 
@@ -40,7 +47,9 @@ export class OsHands implements Hands {
     await osRuntime(this.#runtime);
     const folder = join(this.#root, id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const note: Note = { session: owner.session, sandbox: id, workspace: owner.workspaceFolder };
+    const works = workFolder(owner);
+    const copy = works === owner.workspaceFolder ? {} : { copy: works };
+    const note: Note = { session: owner.session, sandbox: id, workspace: owner.workspaceFolder, ...copy };
     await writeFile(join(this.#root, `${id}.json`), JSON.stringify(note));
     const sandbox = await this.#openSandbox(note);
     const probe = await sandbox.run({
@@ -77,6 +86,10 @@ export class OsHands implements Hands {
     return removed.length;
   }
 
+  async cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned> {
+    return { sandboxes: await this.reap(workspaceFolder, keep), images: 0, others: 0 };
+  }
+
   async diagnose(_environment: Environment): Promise<string> {
     await osRuntime(this.#runtime);
     return `The sandbox of the operating system (${detail()}), without network.`;
@@ -93,7 +106,8 @@ export class OsHands implements Hands {
     const sandbox = new OsSandbox({
       id: note.sandbox,
       // Rules of the operating system are about real paths.
-      workspace: await realpath(note.workspace),
+      workspace: await realpath(note.copy ?? note.workspace),
+      ...(note.copy ? { original: await realpath(note.workspace) } : {}),
       folder: join(await realpath(this.#root), note.sandbox),
       notes: join(this.#root, `${note.sandbox}.run`),
       runtime: this.#runtime,

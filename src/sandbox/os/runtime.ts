@@ -9,6 +9,8 @@ import { forgetBridge, noteBridge, reapBridges } from './bridges.ts';
 /** What one sandbox may touch. Absolute paths on this machine. */
 export interface OsLimits {
   workspace: string;
+  /** The workspace folder that `workspace` is a copy of, if it is one. */
+  original?: string;
   /** Where executions and temporary files of this sandbox are kept. */
   folder: string;
 }
@@ -87,9 +89,14 @@ export function configFor(limits: OsLimits | undefined, { seccompHelper }: Runti
   return {
     network: { allowedDomains: [], deniedDomains: [] },
     filesystem: {
-      denyRead: [...secrets, ...inWorkspace('.drover')],
+      denyRead: [
+        ...secrets,
+        ...inWorkspace('.drover'),
+        ...(limits?.original ? [join(limits.original, '.drover')] : []),
+      ],
       // An editor keeps its extensions' folders among its own settings, which are hidden.
-      allowRead: limits ? [limits.folder] : [],
+      // A copy lies in the folder of the logs it must not see.
+      allowRead: limits ? [limits.folder, ...(limits.original ? [limits.workspace] : [])] : [],
       allowWrite: limits ? [limits.workspace, limits.folder] : [],
       // One that does not exist would show up inside as an empty device.
       denyWrite: NOT_WRITABLE.flatMap(inWorkspace).filter((path) => existsSync(path)),
