@@ -90,7 +90,7 @@ describe.skipIf(!canMount)('a read-only folder', () => {
 
 describe.skipIf(!canMount)('a disk that can not make writes durable', () => {
   // What came before must not matter.
-  it.each([1, 20])(
+  it.each([1, 60])(
     'after %i syncs takes the batch back, keeps what it was told before, and loses nothing of that in a power cut',
     async (syncs) => {
       const disk = await failingDisk();
