@@ -8,6 +8,8 @@ import { REHEARSAL_MODEL } from './rehearsal/models.ts';
 import { createSandboxProvider } from './sandbox/provider.ts';
 import type { SandboxProvider } from './sandbox/sandbox.ts';
 import { createToolbox } from './tools/toolbox.ts';
+import type { SecretGuard } from './vault/guard.ts';
+import { withoutSecrets } from './vault/host-env.ts';
 
 /*
  * Puts the rooms that run sessions together, for one workspace folder. Nothing here knows the editor; what it needs of
@@ -30,6 +32,8 @@ export interface EngineOptions {
   /** A writable folder of the extension's own; made if missing. */
   cacheFolder: string;
   onProgress(session: SessionId, line: string): void;
+  /** Looks through what goes to the model and the panel. */
+  guard?: SecretGuard | undefined;
 }
 
 export interface Engine {
@@ -59,6 +63,7 @@ export function createEngine(options: EngineOptions): Engine {
     toolbox: createToolbox,
     sandboxes,
     policy: createPolicy(),
+    guard: options.guard,
     onProgress: options.onProgress,
   });
   return {
@@ -71,10 +76,13 @@ export function createEngine(options: EngineOptions): Engine {
   };
 }
 
-/** On the desktop this process is VS Code's own program, which is Node only when it is told to be. */
+/**
+ * On the desktop this process is VS Code's own program, which is Node only when it is told to be. What makes sandboxes
+ * gets no secret of the host's.
+ */
 function sandboxEnv(dockerHost: string): NodeJS.ProcessEnv {
   return {
-    ...process.env,
+    ...withoutSecrets(process.env),
     ...(dockerHost ? { DOCKER_HOST: dockerHost } : {}),
     ...('electron' in process.versions ? { ELECTRON_RUN_AS_NODE: '1' } : {}),
   };

@@ -2,6 +2,7 @@ import * as vscode from 'vscode';
 import type { App } from './editor/app.ts';
 import { commandIds } from './editor/command-ids.ts';
 import type { Node } from './editor/tree-nodes.ts';
+import type { VaultNode } from './editor/vault-tree.ts';
 
 /*
  * The first thing VS Code loads, at window start in a folder that has sessions. So it is tiny: it says what there is,
@@ -11,22 +12,30 @@ import type { Node } from './editor/tree-nodes.ts';
 let app: Promise<App> | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
-  const changed = new vscode.EventEmitter<Node | undefined>();
-  const tree = vscode.window.createTreeView<Node>('drover.sessions', {
+  const sessionsChanged = new vscode.EventEmitter<Node | undefined>();
+  const sessions = vscode.window.createTreeView<Node>('drover.sessions', {
     treeDataProvider: {
-      onDidChangeTreeData: changed.event,
+      onDidChangeTreeData: sessionsChanged.event,
       getChildren: async (node) => (await load()).tree.children(node),
       getTreeItem: async (node) => (await load()).tree.item(node),
       getParent: async (node) => (await load()).tree.parent(node),
     },
   });
+  const vaultsChanged = new vscode.EventEmitter<VaultNode | undefined>();
+  const vaults = vscode.window.createTreeView<VaultNode>('drover.vaults', {
+    treeDataProvider: {
+      onDidChangeTreeData: vaultsChanged.event,
+      getChildren: async (node) => (await load()).vaultTree.children(node),
+      getTreeItem: async (node) => (await load()).vaultTree.item(node),
+    },
+  });
+  const views = { sessions, sessionsChanged, vaults, vaultsChanged };
   const load = (): Promise<App> => {
-    app ??= import('./editor/app.ts').then((module) => module.openApp(context, tree, changed));
+    app ??= import('./editor/app.ts').then((module) => module.openApp(context, views));
     return app;
   };
   context.subscriptions.push(
-    changed,
-    tree,
+    ...Object.values(views),
     vscode.window.registerWebviewPanelSerializer('drover.session', {
       deserializeWebviewPanel: async (panel, state) => (await load()).panels.restore(panel, state),
     }),

@@ -24,11 +24,13 @@ import { Projects } from './projects.ts';
 import { noFolder, Refusal, showRefusal } from './refusal.ts';
 import { Reporter } from './reporter.ts';
 import { SecretKey } from './secret-key.ts';
+import { accounts, Secrets, secretStore } from './secrets.ts';
 import { Sessions } from './sessions.ts';
 import { showDiff } from './show-diff.ts';
 import { Status } from './status.ts';
 import { SessionTree } from './tree.ts';
 import type { Node } from './tree-nodes.ts';
+import { type VaultNode, VaultTree } from './vault-tree.ts';
 
 /** After this many ms, VS Code has given back the panels that are on the screen after a reload: what they show needs no notification. */
 const PANELS_COME_BACK_MS = 2000;
@@ -36,12 +38,22 @@ const PANELS_COME_BACK_MS = 2000;
 /** How often, in ms, the ages in the tree are shown anew. */
 const AGES_MS = 60_000;
 
+/** The views, which are there before the rest is loaded. */
+export interface Views {
+  sessions: vscode.TreeView<Node>;
+  sessionsChanged: vscode.EventEmitter<Node | undefined>;
+  vaults: vscode.TreeView<VaultNode>;
+  vaultsChanged: vscode.EventEmitter<VaultNode | undefined>;
+}
+
 /** The editor's part of Drover, once it is loaded: everything a command or a view may need. */
 export class App {
   readonly extension: vscode.Uri;
   readonly storage: vscode.Uri;
-  readonly reporter = new Reporter();
+  readonly reporter: Reporter;
   readonly key: SecretKey;
+  readonly secrets: Secrets;
+  readonly vaultTree: VaultTree;
   readonly projects: Projects;
   readonly sessions: Sessions;
   readonly actions: Actions;
@@ -57,8 +69,15 @@ export class App {
     this.extension = context.extensionUri;
     this.storage = context.globalStorageUri;
     this.key = new SecretKey(context.secrets);
-    this.engines = new Engines({
+    this.secrets = new Secrets({
+      storage: secretStore(context.secrets),
+      accounts,
       key: this.key,
+      alarm: (sentence) => this.reporter.notice(sentence),
+    });
+    this.reporter = new Reporter(this.secrets.redactor);
+    this.engines = new Engines({
+      secrets: this.secrets,
       reporter: this.reporter,
       extension: this.extension,
       storage: this.storage,
@@ -67,7 +86,7 @@ export class App {
       preview: (id, preview) => this.panels.preview(id, preview),
     });
     this.projects = new Projects({
-      openStore: (root) => openStore({ root }),
+      openStore: (root) => openStore({ root, door: this.secrets.door(root) }),
       openCatalog: (root) => openCatalog(root, { onProblem: (message) => this.reporter.notice(message) }),
       openEngine: (project) => this.engines.open(project),
     });
@@ -76,17 +95,23 @@ export class App {
     this.actions = new Actions(this.sessions, failed);
     this.logChecks = this.#owned.add(new LogChecks(this.sessions));
     this.tree = new SessionTree(this.sessions, this.projects);
+    this.vaultTree = new VaultTree(this.secrets, this.projects);
     this.panels = new Panels(
       this.extension,
       this.sessions,
       this.#panelActions(),
       new PanelMemory(context.workspaceState),
+      this.secrets.redactor,
     );
   }
 
   /** Starts what shows itself without being asked: views, notifications, and sessions that go on. */
-  start(view: vscode.TreeView<Node>, treeChanged: vscode.EventEmitter<Node | undefined>): void {
+  start(views: Views): void {
+    const { sessions: view, sessionsChanged: treeChanged, vaultsChanged } = views;
     this.#view = view;
+    this.#owned.add(this.secrets);
+    this.#owned.add(this.secrets.onChange(() => vaultsChanged.fire(undefined)));
+    this.#owned.add(views.vaults.onDidChangeVisibility(() => vaultsChanged.fire(undefined)));
     this.#owned.add(this.sessions.onChange(() => treeChanged.fire(undefined)));
     this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => this.sessions.changed()));
     const minute = setInterval(() => view.visible && treeChanged.fire(undefined), AGES_MS);
@@ -212,12 +237,8 @@ export class App {
 }
 
 /** Loads and starts the editor's part; the entry of its chunk. */
-export function openApp(
-  context: vscode.ExtensionContext,
-  view: vscode.TreeView<Node>,
-  treeChanged: vscode.EventEmitter<Node | undefined>,
-): App {
+export function openApp(context: vscode.ExtensionContext, views: Views): App {
   const app = new App(context);
-  app.start(view, treeChanged);
+  app.start(views);
   return app;
 }

@@ -17,11 +17,11 @@ export async function checkEngine(app: App): Promise<void> {
       );
     },
   );
-  for (const { environment, found } of lines) app.reporter.log.info(`${environment.name}: ${found.text}`);
+  for (const { environment, found } of lines) app.reporter.info(`${environment.name}: ${found.text}`);
   const good = lines.filter(({ found }) => found.ok);
   const text = (good.length > 0 ? good : lines).map(({ environment, found }) => `${environment.name}: ${found.text}`);
   const message = text.join(' · ') || 'No environment is defined for this folder.';
   const details = 'Details';
   const show = good.length > 0 ? vscode.window.showInformationMessage : vscode.window.showWarningMessage;
-  if ((await show(message, details)) === details) app.reporter.log.show();
+  if ((await show(message, details)) === details) app.reporter.showLog();
 }

@@ -12,6 +12,7 @@ import { alwaysAllow, manageRules } from './rules.ts';
 import { openSample } from './sample.ts';
 import { settings } from './settings.ts';
 import { askForSession, createSession } from './start-session.ts';
+import { chooseVaults, vaultHandlers } from './vault-commands.ts';
 import { type Waiting, waitingCalls } from './waiting.ts';
 
 /** How long, in ms, an interrupt may take before the session is archived all the same. */
@@ -21,11 +22,14 @@ type Handler = (app: App, args: readonly unknown[]) => Promise<void>;
 
 /** What each command does. A handler throws what a person should read. */
 export const handlers: Record<CommandId, Handler> = {
+  ...vaultHandlers,
+
   async startSession(app) {
     const project = await app.projects.choose();
     if (!project) return;
     needTrust();
-    const wanted = await askForSession(project);
+    const vaults = await app.secrets.vaults(project.store.root);
+    const wanted = await askForSession(project, () => chooseVaults(vaults));
     if (wanted) await app.begin(project, await createSession(project, wanted));
   },
 
@@ -188,7 +192,7 @@ export const handlers: Record<CommandId, Handler> = {
   },
 
   async showDiagnostics(app) {
-    app.reporter.log.show();
+    app.reporter.showLog();
   },
 };
 

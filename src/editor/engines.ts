@@ -12,12 +12,12 @@ import type { Projects } from './projects.ts';
 import { needTrust } from './refusal.ts';
 import { Rehearsal } from './rehearsal.ts';
 import type { Reporter } from './reporter.ts';
-import type { SecretKey } from './secret-key.ts';
+import type { Secrets } from './secrets.ts';
 import type { Sessions } from './sessions.ts';
 import { settings } from './settings.ts';
 
 export interface EngineHost {
-  key: SecretKey;
+  secrets: Secrets;
   reporter: Reporter;
   extension: vscode.Uri;
   storage: vscode.Uri;
@@ -42,18 +42,22 @@ export class Engines {
 
   async open(project: Project): Promise<Engine> {
     needTrust();
-    const { createEngine } = await import('../engine.ts');
-    const { log } = this.#host.reporter;
+    const [{ createEngine }, { createGuard }] = await Promise.all([
+      import('../engine.ts'),
+      import('../vault/outgoing.ts'),
+    ]);
+    const { reporter, secrets } = this.#host;
     const engine = createEngine({
       store: project.store,
       workspaceFolder: project.path,
-      apiKey: () => this.#host.key.get(),
+      apiKey: () => secrets.key(),
+      guard: createGuard(secrets.redactor),
       baseUrl: () => settings(project.uri).baseUrl,
       dockerHost: settings(project.uri).dockerHost,
       rehearsalUrl: () => this.#rehearsal.url(),
       devcontainerCli: vscode.Uri.joinPath(this.#host.extension, 'dist', 'devcontainers-cli', 'devcontainer.js').fsPath,
       cacheFolder: vscode.Uri.joinPath(this.#host.storage, 'sandboxes').fsPath,
-      onProgress: (session, line) => log.info(`${session}: ${line}`),
+      onProgress: (session, line) => reporter.info(`${session}: ${line}`),
     });
     engine.harness.onPreview((id, preview) => this.#host.preview(id, preview));
     void this.#reap(project, engine);
@@ -63,7 +67,7 @@ export class Engines {
   /** The client of the API itself, not of the rehearsal. */
   async modelClient(): Promise<ModelClient> {
     const { apiClient } = await import('../engine.ts');
-    return apiClient({ apiKey: () => this.#host.key.get(), baseUrl: () => settings().baseUrl });
+    return apiClient({ apiKey: () => this.#host.secrets.key(), baseUrl: () => settings().baseUrl });
   }
 
   /**
@@ -90,15 +94,15 @@ export class Engines {
 
   /** Removes what sandboxes crashes have left, but not those of sessions that may still want them. */
   async #reap(project: Project, engine: Engine): Promise<void> {
-    const { log } = this.#host.reporter;
+    const { reporter } = this.#host;
     const sessions = this.#host.sessions();
     await sessions.ready;
     const keep = sessions.all().filter((session) => session.project === project && mayWantSandbox(session));
     try {
       const gone = await engine.sandboxes.reap(project.path, new Set(keep.map((session) => session.id)));
-      if (gone > 0) log.info(`Removed ${gone} sandbox${gone === 1 ? '' : 'es'} that no session needs any more.`);
+      if (gone > 0) reporter.info(`Removed ${gone} sandbox${gone === 1 ? '' : 'es'} that no session needs any more.`);
     } catch (error) {
-      log.warn(`Sandboxes that are left over could not be looked for: ${messageOf(error)}`);
+      reporter.info(`Sandboxes that are left over could not be looked for: ${messageOf(error)}`);
     }
   }
 

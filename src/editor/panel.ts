@@ -2,6 +2,7 @@ import * as vscode from 'vscode';
 import { Disposables, disposable } from '../protocol/disposable.ts';
 import type { EventId } from '../protocol/ids.ts';
 import type { HostMessage, PanelMessage, Preview } from '../protocol/panel.ts';
+import type { Redactor } from '../vault/redactor.ts';
 import { standing, standingText } from './describe.ts';
 import type { LiveSession } from './live-session.ts';
 import { panelFiles, panelHtml } from './panel-html.ts';
@@ -20,6 +21,7 @@ const STALL_MS = 2800;
 export class SessionPanel {
   readonly session: LiveSession;
   readonly #panel: vscode.WebviewPanel;
+  readonly #redactor: Redactor;
   readonly #owned = new Disposables();
   readonly #previews: PreviewBuffer;
   /** The stream to the page that is there now; undefined until it says `ready`. */
@@ -29,8 +31,15 @@ export class SessionPanel {
   /** What the page is to do once it is there. */
   #later: HostMessage[] = [];
 
-  constructor(panel: vscode.WebviewPanel, session: LiveSession, extension: vscode.Uri, actions: PanelActions) {
+  constructor(
+    panel: vscode.WebviewPanel,
+    session: LiveSession,
+    extension: vscode.Uri,
+    actions: PanelActions,
+    redactor: Redactor,
+  ) {
     this.#panel = panel;
+    this.#redactor = redactor;
     this.session = session;
     this.#previews = new PreviewBuffer((preview) => this.#send({ type: 'preview', preview }));
     panel.webview.options = { enableScripts: true, localResourceRoots: [panelFiles(extension)] };
@@ -115,7 +124,7 @@ export class SessionPanel {
     this.#lastBeat = Date.now();
     const stream = new RecordStream(
       this.session,
-      (message) => this.#panel.webview.postMessage(message),
+      (message) => this.#post(message),
       (records) => {
         this.#previews.flush();
         for (const record of records) this.#previews.settled(record);
@@ -162,7 +171,12 @@ export class SessionPanel {
     else this.#later.push(message);
   }
 
+  /** The one way to the page. A log of before a secret was put into a vault may still have it. */
+  #post(message: HostMessage): Thenable<boolean> {
+    return this.#panel.webview.postMessage(this.#redactor.value(message, () => undefined));
+  }
+
   #send(message: HostMessage): void {
-    if (this.#stream) void this.#panel.webview.postMessage(message);
+    if (this.#stream) void this.#post(message);
   }
 }

@@ -2,6 +2,7 @@ import * as vscode from 'vscode';
 import { Disposables, Emitter } from '../protocol/disposable.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
+import type { Redactor } from '../vault/redactor.ts';
 import { importedPath } from './imported-id.ts';
 import type { LiveSession } from './live-session.ts';
 import { SessionPanel } from './panel.ts';
@@ -14,6 +15,7 @@ export const PANEL_TYPE = 'drover.session';
 
 /** The window's panels, at most one per session. */
 export class Panels {
+  readonly #redactor: Redactor;
   readonly #extension: vscode.Uri;
   readonly #sessions: Sessions;
   readonly #actions: PanelActions;
@@ -26,7 +28,15 @@ export class Panels {
   /** A panel has come on or left the screen. */
   readonly onVisibleChange = this.#visibleChanged.on;
 
-  constructor(extension: vscode.Uri, sessions: Sessions, actions: PanelActions, memory: PanelMemory) {
+  /** @param redactor what it takes out never reaches a page */
+  constructor(
+    extension: vscode.Uri,
+    sessions: Sessions,
+    actions: PanelActions,
+    memory: PanelMemory,
+    redactor: Redactor,
+  ) {
+    this.#redactor = redactor;
     this.#extension = extension;
     this.#sessions = sessions;
     this.#actions = actions;
@@ -109,7 +119,7 @@ export class Panels {
   }
 
   #adopt(tab: vscode.WebviewPanel, session: LiveSession): SessionPanel {
-    const panel = new SessionPanel(tab, session, this.#extension, this.#actions);
+    const panel = new SessionPanel(tab, session, this.#extension, this.#actions, this.#redactor);
     this.#panels.set(session.id, panel);
     panel.onDidChange(() => {
       this.#changed();

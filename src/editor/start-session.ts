@@ -4,7 +4,7 @@ import { type Agent, modelId } from '../protocol/agent.ts';
 import { text } from '../protocol/content.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { Environment } from '../protocol/environment.ts';
-import { mint, type SessionId } from '../protocol/ids.ts';
+import { mint, type SessionId, type VaultId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import { person } from './actions.ts';
 import type { Project } from './project.ts';
@@ -19,17 +19,27 @@ export interface NewSession {
   agent: AgentSnapshot;
   roster: AgentSnapshot[];
   environment: Environment;
+  /** The first that has what is wanted counts. Absent = none. */
+  vaults?: VaultId[];
   task: string;
   title?: string;
 }
 
-/** Asks for agent, environment and task. Undefined if the person changed their mind. */
-export async function askForSession(project: Project): Promise<NewSession | undefined> {
+/**
+ * Asks for agent, environment, vaults and task. Undefined if the person changed their mind.
+ * @param chooseVaults asks for vaults, where there are any
+ */
+export async function askForSession(
+  project: Project,
+  chooseVaults: () => Promise<VaultId[] | undefined>,
+): Promise<NewSession | undefined> {
   const catalog = await project.catalog();
   const agent = await chooseAgent(catalog.agents(), project);
   if (!agent) return undefined;
   const environment = await chooseEnvironment(catalog.environments(), project);
   if (!environment) return undefined;
+  const vaults = await chooseVaults();
+  if (!vaults) return undefined;
   const task = await vscode.window.showInputBox({
     title: `Drover: what should ${agent.name} do?`,
     prompt: `It works in ${project.name}, in a sandbox of “${environment.name}”, and asks before it changes anything.`,
@@ -38,7 +48,13 @@ export async function askForSession(project: Project): Promise<NewSession | unde
     validateInput: (value) => (value.trim() ? undefined : 'Say in a sentence what you want done.'),
   });
   if (!task?.trim()) return undefined;
-  return { agent: agentSnapshot(agent, project), roster: roster(agent, catalog.agents(), project), environment, task };
+  return {
+    agent: agentSnapshot(agent, project),
+    roster: roster(agent, catalog.agents(), project),
+    environment,
+    vaults,
+    task,
+  };
 }
 
 /**
@@ -57,7 +73,7 @@ export async function createSession(project: Project, wanted: NewSession): Promi
       agent: wanted.agent,
       roster: wanted.roster,
       environment: wanted.environment,
-      vault_ids: [],
+      vault_ids: wanted.vaults ?? [],
       rules: (await project.catalog()).rules(),
       strategy: settings(project.uri).contextStrategy,
     }),

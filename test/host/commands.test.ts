@@ -28,6 +28,7 @@ describe('The extension', () => {
       'drover.start',
       'drover.sessions',
       'drover.session',
+      'drover.vaults',
       'drover.pendingApprovals',
       'drover.activeRunning',
       'drover.noSessions',

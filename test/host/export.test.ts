@@ -8,6 +8,7 @@ import { openExportedSession } from '../../src/editor/open-export.ts';
 import { PanelMemory } from '../../src/editor/panel-memory.ts';
 import { PANEL_TYPE, Panels } from '../../src/editor/panels.ts';
 import { text } from '../../src/protocol/content.ts';
+import { Redactor } from '../../src/vault/redactor.ts';
 import { eventually } from '../support/eventually.ts';
 import { Stage } from './stage.ts';
 
@@ -20,7 +21,7 @@ function panelsOf(stage: Stage): Panels {
   assert.ok(found);
   const nothing = async () => undefined;
   const actions = { send: nothing, answer: nothing, interrupt: nothing, showDiff: nothing, run: nothing };
-  return new Panels(found.extensionUri, stage.sessions, actions, new PanelMemory(memory));
+  return new Panels(found.extensionUri, stage.sessions, actions, new PanelMemory(memory), new Redactor());
 }
 
 describe('Export Session', () => {

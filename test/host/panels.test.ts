@@ -6,6 +6,7 @@ import { PANEL_TYPE, Panels } from '../../src/editor/panels.ts';
 import { PreviewBuffer } from '../../src/editor/preview-buffer.ts';
 import { type EventId, mint } from '../../src/protocol/ids.ts';
 import type { Preview } from '../../src/protocol/panel.ts';
+import { Redactor } from '../../src/vault/redactor.ts';
 import { eventually } from '../support/eventually.ts';
 import { Stage } from './stage.ts';
 
@@ -33,7 +34,7 @@ function panelsOf(stage: Stage, memory = new PanelMemory(new Memento())): Panels
   assert.ok(found);
   const nothing = async () => undefined;
   const actions = { send: nothing, answer: nothing, interrupt: nothing, showDiff: nothing, run: nothing };
-  return new Panels(found.extensionUri, stage.sessions, actions, memory);
+  return new Panels(found.extensionUri, stage.sessions, actions, memory, new Redactor());
 }
 
 describe('A panel', () => {

@@ -1,0 +1,239 @@
+import * as vscode from 'vscode';
+import {
+  type Credential,
+  CredentialAuth,
+  type CredentialDefinition,
+  CredentialDefinition as Definition,
+  VaultDefinition,
+} from '../protocol/vault.ts';
+import { type SecretValues, valueFields, valueProblem } from '../vault/values.ts';
+
+/*
+ * The questions that make a credential: VS Code's own boxes one after the other, checked as they are typed. A value goes
+ * from a password box to the vault; no page of ours sees it. Each returns undefined if the person changed their mind.
+ */
+
+export interface NewCredential {
+  definition: CredentialDefinition;
+  values: SecretValues;
+}
+
+type Kind = CredentialAuth['type'] | 'github';
+
+/** Scopes of the GitHub sign-in: what git needs to fetch and push private repositories. */
+const GITHUB_SCOPES = ['repo'];
+
+export async function askForVault(before?: string): Promise<string | undefined> {
+  const name = await vscode.window.showInputBox({
+    title: before === undefined ? 'Drover: a new vault' : 'Drover: rename the vault',
+    prompt: 'Secrets that belong together, such as those of one team. A session uses the vaults you choose for it.',
+    placeHolder: 'Work',
+    ...(before === undefined ? {} : { value: before }),
+    ignoreFocusOut: true,
+    validateInput: (display_name) => problemOf(VaultDefinition, { display_name }, ['display_name']),
+  });
+  return name?.trim();
+}
+
+export async function askForCredential(): Promise<NewCredential | undefined> {
+  const kind = await askForKind();
+  if (!kind) return undefined;
+  const definition = await forms[kind]();
+  if (!definition) return undefined;
+  const stored = definition.source?.type !== 'authentication_provider';
+  const values = stored ? await askForValues(definition.auth) : {};
+  return values && { definition, values };
+}
+
+/** Each value of a credential, in password boxes. */
+export async function askForValues(auth: Credential['auth']): Promise<SecretValues | undefined> {
+  const values: Record<string, string> = {};
+  for (const { name, label } of valueFields(auth)) {
+    const value = await vscode.window.showInputBox({
+      title: `Drover: ${label}`,
+      password: true,
+      ignoreFocusOut: true,
+      prompt: 'Goes into VS Code’s secret storage and is never shown again. The sandbox gets a placeholder.',
+      validateInput: (typed) => (typed ? valueProblem(auth, name, typed.trim()) : undefined),
+    });
+    const trimmed = value?.trim();
+    if (!trimmed) return undefined;
+    values[name] = trimmed;
+  }
+  return values;
+}
+
+async function askForKind(): Promise<Kind | undefined> {
+  const kinds: { label: string; detail: string; what: Kind }[] = [
+    {
+      label: '$(symbol-variable) Environment variable',
+      detail:
+        'A key that programs read, such as NPM_TOKEN. They get a placeholder; the proxy puts the key in on the way out.',
+      what: 'environment_variable',
+    },
+    {
+      label: '$(github) Git at GitHub, with VS Code’s sign-in',
+      detail: 'Clone and push with the account you are signed in with. Nothing is copied.',
+      what: 'github',
+    },
+    {
+      label: '$(git-branch) Git over https',
+      detail: 'A user and a token for one host.',
+      what: 'git_https',
+    },
+    {
+      label: '$(plug) MCP server, token',
+      detail: 'A token that is added to what is sent to one server, from outside the sandbox.',
+      what: 'static_bearer',
+    },
+    {
+      label: '$(plug) MCP server, OAuth',
+      detail: 'An access token that is renewed with a refresh token.',
+      what: 'mcp_oauth',
+    },
+  ];
+  const picked = await vscode.window.showQuickPick(kinds, { title: 'Drover: what is the secret for?' });
+  return picked?.what;
+}
+
+const forms: Record<Kind, () => Promise<CredentialDefinition | undefined>> = {
+  async environment_variable() {
+    const any = { type: 'environment_variable', networking: { type: 'unrestricted' } };
+    const secret_name = await ask('Name of the variable', 'NPM_TOKEN', (typed) =>
+      authProblem({ ...any, secret_name: typed }, ['secret_name']),
+    );
+    if (!secret_name) return undefined;
+    const networking = await askForHosts(secret_name);
+    if (!networking) return undefined;
+    const injection_location = await askForPlace();
+    return injection_location && checked({ type: 'environment_variable', secret_name, networking, injection_location });
+  },
+
+  async github() {
+    const session = await vscode.authentication.getSession('github', GITHUB_SCOPES, { createIfNone: true });
+    const auth = { type: 'git_https' as const, host: 'github.com', user: 'x-access-token' };
+    return {
+      display_name: `GitHub (${session.account.label})`,
+      auth,
+      source: { type: 'authentication_provider', provider_id: 'github', scopes: GITHUB_SCOPES },
+    };
+  },
+
+  async git_https() {
+    const host = await ask('Host, with :port if it is not 443', 'git.example.com', (typed) =>
+      authProblem({ type: 'git_https', host: typed, user: 'x' }, ['host']),
+    );
+    if (!host) return undefined;
+    const user = await ask(`User at ${host}`, 'x-access-token', (typed) =>
+      authProblem({ type: 'git_https', host, user: typed }, ['user']),
+    );
+    return user ? checked({ type: 'git_https', host, user }) : undefined;
+  },
+
+  async static_bearer() {
+    const mcp_server_url = await askForServer();
+    return mcp_server_url ? checked({ type: 'static_bearer', mcp_server_url }) : undefined;
+  },
+
+  async mcp_oauth() {
+    const mcp_server_url = await askForServer();
+    if (!mcp_server_url) return undefined;
+    const refresh = (more: object) => ({
+      type: 'mcp_oauth',
+      mcp_server_url,
+      refresh: { token_endpoint: 'https://x.example', client_id: 'x', token_endpoint_auth: { type: 'none' }, ...more },
+    });
+    const token_endpoint = await ask('Where tokens are renewed', 'https://auth.example.com/token', (typed) =>
+      authProblem(refresh({ token_endpoint: typed }), ['refresh', 'token_endpoint']),
+    );
+    if (!token_endpoint) return undefined;
+    const client_id = await ask('Id of the client', '', (typed) =>
+      authProblem(refresh({ client_id: typed }), ['refresh', 'client_id']),
+    );
+    if (!client_id) return undefined;
+    const picked = await vscode.window.showQuickPick(
+      [
+        { label: 'No secret', type: 'none' as const },
+        { label: 'Its secret in a header', type: 'client_secret_basic' as const },
+        { label: 'Its secret in the form', type: 'client_secret_post' as const },
+      ],
+      { title: 'Drover: how does the client prove itself?' },
+    );
+    if (!picked) return undefined;
+    return checked({
+      type: 'mcp_oauth',
+      mcp_server_url,
+      refresh: { token_endpoint, client_id, token_endpoint_auth: { type: picked.type } },
+    });
+  },
+};
+
+const askForServer = (): Promise<string | undefined> =>
+  ask('Address of the MCP server', 'https://mcp.example.com/sse', (typed) =>
+    authProblem({ type: 'static_bearer', mcp_server_url: typed }, ['mcp_server_url']),
+  );
+
+type Networking = Extract<CredentialAuth, { type: 'environment_variable' }>['networking'];
+
+async function askForHosts(secret_name: string): Promise<Networking | undefined> {
+  const hosts = (typed: string) => typed.split(/[\s,]+/).filter(Boolean);
+  const limited = (typed: string) => ({ type: 'limited' as const, allowed_hosts: hosts(typed) });
+  const typed = await ask(
+    `Hosts that may get ${secret_name}, with commas; * for every host the environment allows`,
+    'registry.npmjs.org, *.example.com',
+    (text) =>
+      text.trim() === '*'
+        ? undefined
+        : authProblem({ type: 'environment_variable', secret_name, networking: limited(text) }, ['networking']),
+  );
+  if (!typed) return undefined;
+  return typed === '*' ? { type: 'unrestricted' } : limited(typed);
+}
+
+type Place = Extract<CredentialAuth, { type: 'environment_variable' }>['injection_location'];
+
+async function askForPlace(): Promise<Place> {
+  const picked = await vscode.window.showQuickPick(
+    [
+      { label: 'In headers', detail: 'Tokens are nearly always sent so.', place: { header: true, body: false } },
+      {
+        label: 'In headers and bodies',
+        detail: 'A login form, a signed payload.',
+        place: { header: true, body: true },
+      },
+      { label: 'In bodies only', detail: '', place: { header: false, body: true } },
+    ],
+    { title: 'Drover: where in a request is it put in?' },
+  );
+  return picked?.place;
+}
+
+async function ask(
+  prompt: string,
+  placeHolder: string,
+  problem: (typed: string) => string | undefined,
+): Promise<string | undefined> {
+  const typed = await vscode.window.showInputBox({
+    title: 'Drover: a new credential',
+    prompt,
+    placeHolder,
+    ignoreFocusOut: true,
+    validateInput: (text) => (text ? problem(text) : undefined),
+  });
+  return typed?.trim() || undefined;
+}
+
+const checked = (auth: CredentialAuth): CredentialDefinition => Definition.parse({ auth });
+
+const authProblem = (auth: object, path: readonly string[]): string | undefined =>
+  problemOf(CredentialAuth, auth, path);
+
+interface Checks {
+  safeParse(value: unknown): { error?: { issues: { path: PropertyKey[]; message: string }[] } | undefined };
+}
+
+/** What is wrong below `path`, if anything; what has not been asked for yet does not matter. */
+function problemOf(schema: Checks, value: unknown, path: readonly string[]): string | undefined {
+  const issues = schema.safeParse(value).error?.issues ?? [];
+  return issues.find((issue) => path.every((name, index) => issue.path[index] === name))?.message;
+}

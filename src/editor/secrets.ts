@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as vscode from 'vscode';
+import { openCatalog } from '../log/catalog.ts';
+import { type Disposable, Emitter } from '../protocol/disposable.ts';
+import type { Draft } from '../protocol/record.ts';
+import { Door } from '../vault/door.ts';
+import { Redactor } from '../vault/redactor.ts';
+import { type Accounts, type SecretStore, Vaults } from '../vault/vault.ts';
+import type { SecretKey } from './secret-key.ts';
+
+/** A shorter key is some local server's dummy; taking every “dummy” out of what is written would do only harm. */
+const MIN_KEY = 16;
+/** A keyring that waits for a person keeps no session waiting for longer, in ms: what it has not told, nobody can use. */
+const PATIENCE_MS = 5000;
+
+export interface SecretsHost {
+  storage: SecretStore;
+  accounts: Accounts;
+  key: Pick<SecretKey, 'get'>;
+  /** Something secret was where nothing secret can be. */
+  alarm(sentence: string): void;
+}
+
+/** The window's secrets: the vaults of each folder, and what is kept out of every log, panel and request. */
+export class Secrets implements Disposable {
+  readonly redactor = new Redactor();
+  readonly #host: SecretsHost;
+  readonly #vaults = new Map<string, Promise<Vaults>>();
+  readonly #ready = new Map<string, Promise<void>>();
+  readonly #changed = new Emitter<void>();
+  /** Some vault may have changed, in this window or another. */
+  readonly onChange = this.#changed.on;
+  readonly #listening: Disposable;
+
+  constructor(host: SecretsHost) {
+    this.#host = host;
+    this.#listening = host.storage.onDidChange(() => this.#changed.fire());
+  }
+
+  /** The vaults of the folder whose `.drover` is `root`. Throws what opening its catalog throws. */
+  vaults(root: string): Promise<Vaults> {
+    const known = this.#vaults.get(root);
+    if (known) return known;
+    const opening = this.#open(root);
+    this.#vaults.set(root, opening);
+    opening.catch(() => this.#vaults.delete(root));
+    return opening;
+  }
+
+  /** What everything passes that is written below `root`. */
+  door(root: string): Door {
+    return new Door(
+      this.redactor,
+      () => this.ready(root),
+      (alarms) => this.#alarm(alarms),
+    );
+  }
+
+  /** Resolves when the model's key and the values of the folder are known, or can't be had now. */
+  ready(root: string): Promise<void> {
+    const known = this.#ready.get(root);
+    if (known) return known;
+    const learning = Promise.race([this.#learn(root), sleep(PATIENCE_MS, undefined, { ref: false })]);
+    this.#ready.set(root, learning);
+    return learning;
+  }
+
+  /** The model's key; whoever gets it from here can't get it into a log. */
+  async key(): Promise<string | undefined> {
+    const key = await this.#host.key.get();
+    if (key && key.length >= MIN_KEY) {
+      this.redactor.know('drover.apiKey', { credential_id: null, vault_id: null, name: 'the API key' }, [key]);
+    }
+    return key;
+  }
+
+  changed(): void {
+    this.#changed.fire();
+  }
+
+  dispose(): void {
+    this.#listening.dispose();
+    for (const opening of this.#vaults.values()) {
+      void opening.then(
+        (vaults) => vaults.dispose(),
+        () => undefined,
+      );
+    }
+  }
+
+  async #open(root: string): Promise<Vaults> {
+    const { vaults: records } = await openCatalog(root);
+    const { storage: secrets, accounts } = this.#host;
+    return new Vaults({ records, secrets, accounts, redactor: this.redactor });
+  }
+
+  /** A catalog or a keyring that can't be read has nothing that could be used either, so it keeps nobody from working. */
+  async #learn(root: string): Promise<void> {
+    const vaults = this.vaults(root).then((open) => open.ready());
+    await Promise.allSettled([this.key(), vaults]);
+  }
+
+  #alarm(alarms: readonly Draft[]): void {
+    for (const { event } of alarms) {
+      if (!('name' in event) || typeof event.name !== 'string') continue;
+      this.#host.alarm(
+        `Drover took ${event.name} out of what was about to be written into a session: a secret should have no way there. Look at what the session did just before; the value itself is not in the log.`,
+      );
+    }
+  }
+}
+
+/** VS Code's secret storage as the vaults want it. */
+export const secretStore = (storage: vscode.SecretStorage): SecretStore => ({
+  get: (key) => storage.get(key),
+  store: (key, value) => storage.store(key, value),
+  delete: (key) => storage.delete(key),
+  onDidChange: (listener) => storage.onDidChange(({ key }) => listener(key)),
+});
+
+/** The editor's sign-ins. Nobody is asked to sign in: that is done where the credential is made. */
+export const accounts: Accounts = {
+  async token(providerId, scopes) {
+    const session = await vscode.authentication.getSession(providerId, [...scopes], { silent: true });
+    return session?.accessToken;
+  },
+};

@@ -1,0 +1,122 @@
+import * as vscode from 'vscode';
+import type { VaultId } from '../protocol/ids.ts';
+import { type Credential, credentialName, type Vault } from '../protocol/vault.ts';
+import type { Project } from './project.ts';
+import type { Projects } from './projects.ts';
+import type { Secrets } from './secrets.ts';
+
+/** A row of the Vaults tree. */
+export type VaultNode =
+  | { kind: 'vault'; project: Project; vault: Vault }
+  | { kind: 'credential'; project: Project; credential: Credential; hasValue: boolean };
+
+/** The Vaults tree: what there is and what it is for. There is no way to a value. */
+export class VaultTree {
+  readonly #secrets: Secrets;
+  readonly #projects: Projects;
+
+  constructor(secrets: Secrets, projects: Projects) {
+    this.#secrets = secrets;
+    this.#projects = projects;
+  }
+
+  async children(node?: VaultNode): Promise<VaultNode[]> {
+    if (node?.kind === 'credential') return [];
+    if (node) return this.#credentials(node.project, node.vault.id);
+    const rows = await Promise.all(
+      this.#projects.all().map(async (project) => {
+        const vaults = await this.#secrets.vaults(project.store.root);
+        return vaults.vaults().map((vault): VaultNode => ({ kind: 'vault', project, vault }));
+      }),
+    );
+    return rows.flat();
+  }
+
+  item(node: VaultNode): vscode.TreeItem {
+    return node.kind === 'vault' ? this.#vault(node.project, node.vault) : credentialItem(node);
+  }
+
+  async #credentials(project: Project, vault: VaultId): Promise<VaultNode[]> {
+    const vaults = await this.#secrets.vaults(project.store.root);
+    const all = vaults.credentials(vault);
+    const living = all.filter((one) => one.archived_at === null);
+    const archived = all.filter((one) => one.archived_at !== null);
+    return Promise.all(
+      [...living, ...archived].map(async (credential): Promise<VaultNode> => {
+        const hasValue = credential.archived_at === null && (await vaults.hasValue(credential).catch(() => false));
+        return { kind: 'credential', project, credential, hasValue };
+      }),
+    );
+  }
+
+  #vault(project: Project, vault: Vault): vscode.TreeItem {
+    const item = new vscode.TreeItem(vault.display_name, vscode.TreeItemCollapsibleState.Expanded);
+    item.id = vault.id;
+    item.iconPath = new vscode.ThemeIcon('lock');
+    item.contextValue = 'vault';
+    if (this.#projects.all().length > 1) item.description = project.name;
+    item.tooltip = `${vault.display_name}: a session may use what is in it if you choose the vault when it starts.`;
+    return item;
+  }
+}
+
+function credentialItem({ credential, hasValue }: Extract<VaultNode, { kind: 'credential' }>): vscode.TreeItem {
+  const item = new vscode.TreeItem(credentialName(credential));
+  const archived = credential.archived_at !== null;
+  const warning = new vscode.ThemeIcon('warning', new vscode.ThemeColor('list.warningForeground'));
+  item.id = credential.id;
+  item.description = archived ? 'archived' : hasValue ? boundTo(credential) : 'has no value';
+  item.iconPath = archived ? new vscode.ThemeIcon('archive') : hasValue ? icons[credential.auth.type] : warning;
+  item.contextValue = archived ? 'credential:archived' : `credential:${credential.source?.type ?? 'stored'}`;
+  item.tooltip = tooltip(credential, hasValue);
+  item.accessibilityInformation = { label: `${credentialName(credential)}, ${item.description}` };
+  return item;
+}
+
+const icons: Record<Credential['auth']['type'], vscode.ThemeIcon> = {
+  environment_variable: new vscode.ThemeIcon('symbol-variable'),
+  git_https: new vscode.ThemeIcon('git-branch'),
+  static_bearer: new vscode.ThemeIcon('plug'),
+  mcp_oauth: new vscode.ThemeIcon('plug'),
+};
+
+/** Where the value may go, in a few words. */
+export function boundTo({ auth }: Pick<Credential, 'auth'>): string {
+  switch (auth.type) {
+    case 'environment_variable':
+      return auth.networking.type === 'unrestricted' ? 'any host' : auth.networking.allowed_hosts.join(', ');
+    case 'git_https':
+      return auth.host;
+    default:
+      return new URL(auth.mcp_server_url).host;
+  }
+}
+
+const kinds: Record<Credential['auth']['type'], string> = {
+  environment_variable: 'Environment variable',
+  git_https: 'Git over https',
+  static_bearer: 'Token of an MCP server',
+  mcp_oauth: 'OAuth of an MCP server',
+};
+
+function tooltip(credential: Credential, hasValue: boolean): vscode.MarkdownString {
+  const { auth, source } = credential;
+  const rows: [string, string][] = [
+    ['Kind', kinds[auth.type]],
+    ['May go to', boundTo(credential)],
+  ];
+  if (auth.type === 'environment_variable') rows.push(['Put into', injectedInto(auth.injection_location)]);
+  const place = source?.type === 'authentication_provider' ? `the ${source.provider_id} sign-in` : 'the secret storage';
+  if (credential.archived_at === null) rows.push(['Value', hasValue ? `in ${place}` : `none in ${place}`]);
+  rows.push(['Changed', new Date(credential.updated_at).toLocaleString()]);
+  const text = new vscode.MarkdownString();
+  text.appendMarkdown('**').appendText(credentialName(credential)).appendMarkdown('**\n\n');
+  for (const [name, value] of rows) text.appendText(`${name}: ${value}`).appendMarkdown('  \n');
+  return text;
+}
+
+function injectedInto(location: { header?: boolean | undefined; body?: boolean | undefined } | undefined): string {
+  const header = location?.header ?? true;
+  if (location?.body) return header ? 'headers and bodies' : 'bodies';
+  return 'headers';
+}

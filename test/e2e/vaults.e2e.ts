@@ -1,0 +1,75 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Desk } from '../support/desk.ts';
+import { eventsOf } from '../support/events.ts';
+import { eventually } from '../support/eventually.ts';
+
+const VALUE = 'npm_e2eSecretValue0123456789';
+
+/** All that Drover has written in the folder. */
+async function written(folder: string): Promise<string> {
+  const root = join(folder, '.drover');
+  const files = (await readdir(root, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  return (await Promise.all(files.map((file) => readFile(join(file.parentPath, file.name), 'latin1')))).join('\n');
+}
+
+/** Answers the box that asks this, once it is there: the one before it may still be on the screen. */
+async function answer({ workbench }: Desk, prompt: string, text: string): Promise<void> {
+  await workbench.page.locator('.quick-input-widget', { hasText: prompt }).waitFor({ timeout: 20_000 });
+  await workbench.type(text);
+}
+
+describe('a vault', () => {
+  it('is made, filled and chosen by hand; its value is in no file, and what says it aloud is redacted', async () => {
+    await using desk = await Desk.open();
+    const { workbench } = desk;
+    await workbench.command('Drover: Add Vault');
+    await answer(desk, 'Secrets that belong together', 'Work');
+    await workbench.treeRow('Work').first().waitFor({ timeout: 20_000 });
+    await workbench.treeAction(workbench.treeRow('Work'), /Add Credential/);
+    await workbench.pick('Environment variable');
+    await answer(desk, 'Name of the variable', 'LD_PRELOAD');
+    await workbench.page.getByText('is a name that steers programs').first().waitFor({ timeout: 10_000 });
+    await workbench.type('NPM_TOKEN');
+    await answer(desk, 'Hosts that may get NPM_TOKEN', 'registry.example.com, *.example.org');
+    await workbench.pick('In headers');
+    await workbench.page.locator('.quick-input-widget', { hasText: 'never shown again' }).waitFor({ timeout: 20_000 });
+    expect(await workbench.quickInput.getAttribute('type')).toBe('password');
+    await workbench.type(VALUE);
+    const row = workbench.treeRow(/NPM_TOKEN.*registry\.example/);
+    await row.first().waitFor({ timeout: 20_000 });
+    expect(JSON.parse(await readFile(join(desk.folder, '.drover', 'catalog.json'), 'utf8')).credentials).toMatchObject([
+      { auth: { secret_name: 'NPM_TOKEN' }, archived_at: null },
+    ]);
+
+    // The task says the value: a person's slip. It reaches neither the log nor the panel.
+    await workbench.command('Drover: Start Session');
+    await workbench.pick('Rehearsal');
+    await workbench.pick('OS sandbox');
+    await workbench.pick('Work');
+    await workbench.page.keyboard.press('Enter');
+    await answer(desk, 'in a sandbox of', `[rehearsal:say] publish with ${VALUE} please`);
+    await desk.panel.root.waitFor({ timeout: 30_000 });
+    await desk.panel.frame.getByText('publish with [redacted: NPM_TOKEN] please').first().waitFor({ timeout: 30_000 });
+    const [created] = eventsOf(await desk.records(), 'drover.session_created');
+    expect(created?.vault_ids).toEqual([expect.stringMatching(/^vlt_/)]);
+    expect(eventsOf(await desk.records(), 'drover.secret_alarm').length).toBeGreaterThan(0);
+    await workbench.notification('took NPM_TOKEN out').first().waitFor({ timeout: 20_000 });
+    expect(await written(desk.folder)).not.toContain(VALUE);
+
+    await workbench.treeAction(row, /Rotate/);
+    await answer(desk, 'never shown again', 'npm_anotherSecretValue987');
+    await row.first().click({ button: 'right' });
+    await workbench.page.getByRole('menuitem', { name: /Archive Credential/ }).click({ timeout: 10_000 });
+    await workbench.page.getByRole('button', { name: 'Archive', exact: true }).click({ timeout: 10_000 });
+    await workbench
+      .treeRow(/NPM_TOKEN.*archived/)
+      .first()
+      .waitFor({ timeout: 20_000 });
+    await eventually('the record to say archived', 10_000, async () =>
+      /"archived_at": "20/.test(await readFile(join(desk.folder, '.drover', 'catalog.json'), 'utf8')),
+    );
+    expect(await written(desk.folder)).not.toMatch(/npm_(e2e|another)Secret/);
+  });
+});
