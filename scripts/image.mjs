@@ -53,6 +53,20 @@ export async function ensureTinyImage({ log = console.error, force = false } = {
   });
 }
 
+/**
+ * The same with ripgrep, which fewer images have.
+ * @param {{ log?: (line: string) => void, force?: boolean }} options
+ * @returns {Promise<{ ok: boolean, image: string, why: string }>}
+ */
+export async function ensureSearchImage({ log = console.error, force = false } = {}) {
+  const image = 'drover-search:latest';
+  if (!which('rg')) return { ok: false, image, why: `ripgrep is not installed here, so ${image} can't be made.` };
+  return await ensureImage(image, { log, force }, (root) => {
+    addPrograms(root, ['bash', ...COREUTILS, ...SEARCH, 'rg']);
+    addUsers(root);
+  });
+}
+
 async function ensureImage(image, { log, force }, fill) {
   const no = (why) => ({ ok: false, image, why });
   if (!force && docker('image', 'inspect', image).status === 0) return { ok: true, image, why: '' };
@@ -138,7 +152,9 @@ const which = (program) => {
 /** Programs this machine does not have are left out. */
 function addPrograms(root, names) {
   for (const name of names) {
-    const path = name === '[' ? '/usr/bin/[' : which(name);
+    // Of what the shell has built in `which` knows only the name.
+    const found = which(name);
+    const path = found.startsWith('/') ? found : `/usr/bin/${name}`;
     if (path.startsWith('/') && existsSync(path)) addProgram(root, path, `/usr/bin/${name}`);
   }
 }

@@ -10,9 +10,12 @@ const HELPER_MS = 60_000;
 /** A refusal that is the tool's answer. */
 export class Refused extends Error {
   readonly outcome: Outcome;
-  constructor(outcome: Outcome) {
+  /** What the file script said, such as `missing`; empty where none was asked. */
+  readonly reason: string;
+  constructor(outcome: Outcome, reason = '') {
     super('refused');
     this.outcome = outcome;
+    this.reason = reason;
   }
 }
 
@@ -25,7 +28,8 @@ export interface Answer {
 }
 
 /**
- * Runs one of the file scripts. `fields` is how many fields the answer has after `ok`.
+ * Runs one of the file scripts. `fields` is how many fields the answer has after `ok`; `own`: it is the call's act
+ * itself, which is looked for after a crash.
  * Throws `Refused` with the outcome if the script says no, and what `sandbox.run` throws.
  */
 export async function ask(
@@ -37,7 +41,7 @@ export async function ask(
   const path = absolute(sandbox.workspace, call.path);
   const result = await sandbox.run({
     // Only the act that the log knows by this id may be found under it.
-    executionId: call.own === false ? mint.execution() : context.executionId,
+    executionId: call.own ? context.executionId : mint.execution(),
     argv: ['sh', '-c', script, 'drover', sandbox.workspace, path, ...call.args],
     timeoutMs: HELPER_MS,
     signal: context.signal,
@@ -53,8 +57,10 @@ export function readAnswer(result: RunResult, path: string, fields: number, work
   if (stopped) throw new Refused(stopped);
   const said = new TextDecoder().decode(result.stderr);
   const [verdict, ...words] = said.split(' ');
-  if (verdict === 'no')
-    throw new Refused(failed(refusal(words[0]?.trim() ?? '', path, words.slice(1).join(' '), workspace)));
+  if (verdict === 'no') {
+    const reason = words[0]?.trim() ?? '';
+    throw new Refused(failed(refusal(reason, path, words.slice(1).join(' '), workspace)), reason);
+  }
   if (verdict !== 'ok')
     throw new Refused(
       failed(`The sandbox could not do this: ${said.trim().slice(0, 500) || `exit code ${result.exitCode}`}`),
@@ -74,7 +80,7 @@ export function absolute(workspace: string, path: string): string {
   const full = posix.normalize(posix.isAbsolute(path) ? path : posix.join(workspace, path));
   const trimmed = full.length > 1 ? full.replace(/\/+$/, '') : full;
   if (path.includes('\0') || (trimmed !== workspace && !trimmed.startsWith(`${workspace}/`)))
-    throw new Refused(failed(refusal('outside', path, '', workspace)));
+    throw new Refused(failed(refusal('outside', path, '', workspace)), 'outside');
   return trimmed;
 }
 
@@ -84,6 +90,8 @@ function refusal(reason: string, path: string, detail: string, workspace: string
       return `${path} does not exist.`;
     case 'outside':
       return `${path} leads outside the workspace${detail ? ` (to ${detail})` : ''}; the file tools reach only what is in ${workspace}.`;
+    case 'hidden':
+      return `${path} is in .drover, where the sessions themselves are kept; the tools don't go there.`;
     case 'folder':
       return `${path} is a folder, not a file.`;
     case 'notfolder':
@@ -101,13 +109,14 @@ function refusal(reason: string, path: string, detail: string, workspace: string
     case 'protected':
       return `${detail || path} is protected: what is written there would be run or trusted outside the sandbox. Ask the person to make this change.`;
     case 'changed':
-      return `${path} was changed by someone else while it was being edited, so nothing was written. Read it again, then repeat the edit.`;
+      return `${path} was changed by someone else while this was being done, so nothing was written. Read it again, then decide anew.`;
     case 'full':
       return `${path} could not be written whole (the disk may be full), so it was left as it was.`;
     case 'loop':
       return `${path} is a link that leads round in a circle.`;
     case 'nofind':
-      return "The sandbox's image has no find, which this tool needs; use bash instead.";
+    case 'nogrep':
+      return `The sandbox's image has no ${reason.slice(2)}, which this tool needs; use bash instead.`;
     case 'noworkspace':
       return `The workspace folder ${workspace} is not there in the sandbox any more.`;
     default:

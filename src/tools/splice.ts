@@ -1,3 +1,7 @@
+import type { TextFile } from './detect.ts';
+import { LfView, linesOf, occurrences, toLf } from './lf-view.ts';
+import { nearMiss } from './near-miss.ts';
+
 /** An edit that can't be made, in words for the model. */
 export class EditProblem extends Error {}
 
@@ -14,153 +18,116 @@ export interface Spliced {
 }
 
 /**
- * Replaces text in a file's raw bytes and touches no other byte. The text is matched on a view in which every line
- * ends in LF, so `\r\n` files match what the model sees; new lines take the ending of the lines they replace, else the
- * file's own. Bytes that are not UTF-8 are viewed as Latin-1, one character per byte, and so kept as they are.
+ * Replaces text in a file's raw bytes and touches no other byte. `file` is what `raw` reads as. The text is matched on
+ * a view in which every line ends in LF, so `\r\n` files match what the model sees. Only what differs between old and
+ * new text is written; new lines in it take the ending of the lines they replace, else the file's own.
  * Throws `EditProblem`.
  */
-export function splice(raw: Uint8Array, edit: Edit): Spliced {
-  const { text, encode } = view(raw, edit);
-  const lf = new LfView(text);
-  const oldText = edit.oldString.replaceAll('\r\n', '\n');
-  const newText = edit.newString.replaceAll('\r\n', '\n');
+export function splice(raw: Uint8Array, file: TextFile, edit: Edit): Spliced {
+  const lf = new LfView(file.text);
+  const oldText = toLf(edit.oldString);
+  const newText = toLf(edit.newString);
   if (oldText === newText)
     throw new EditProblem('old_string and new_string are the same, so there is nothing to change.');
+  if (!oldText.isWellFormed() || !newText.isWellFormed())
+    throw new EditProblem(
+      'old_string or new_string has half of a character (a lone surrogate), which no file can hold.',
+    );
   const starts = occurrences(lf.text, oldText);
-  if (starts.length === 0) throw new EditProblem(notFound(lf.text, oldText));
-  const lines = starts.map((start) => lf.lineOf(start));
+  if (starts.length === 0) throw new EditProblem(nearMiss(lf.text, oldText));
+  const lines = linesOf(lf.text, starts);
   if (starts.length > 1 && !edit.replaceAll)
     throw new EditProblem(
       `old_string occurs ${starts.length} times, at lines ${shortList(lines)}. Add surrounding lines to make it unique, or set replace_all.`,
     );
-  const pieces: string[] = [];
+  const change = changed(oldText, newText);
+  if (file.how === 'unknown') assertCarriedOver(change.fresh, oldText);
+  const pieces: Uint8Array[] = [];
   let at = 0;
-  for (const start of starts) {
-    const from = lf.rawIndex(start);
-    const to = lf.rawIndex(start + oldText.length);
-    pieces.push(text.slice(at, from), withEndings(newText, text.slice(from, to), lf.ending));
+  for (const [from, to] of byteRanges(raw, file, lf, starts, change)) {
+    const whole = file.text.slice(lf.rawIndex(from.match), lf.rawIndex(from.match + oldText.length));
+    pieces.push(raw.subarray(at, from.byte), encoded(file, withEndings(change.fresh, whole, lf.ending)));
     at = to;
   }
-  pieces.push(text.slice(at));
-  return { bytes: encode(pieces.join('')), lines };
+  pieces.push(raw.subarray(at));
+  return { bytes: new Uint8Array(Buffer.concat(pieces)), lines };
 }
 
-/** The file as text, and the way back to bytes. */
-function view(raw: Uint8Array, edit: Edit): { text: string; encode: (text: string) => Uint8Array } {
-  try {
-    // The BOM stays in the text (as its first character), so that it comes out again.
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(raw);
-    return { text, encode: (changed) => new TextEncoder().encode(changed) };
-  } catch {
-    assertCarriedOver(edit);
-    return {
-      text: Buffer.from(raw).toString('latin1'),
-      encode: (changed) => new Uint8Array(Buffer.from(changed, 'latin1')),
-    };
+/** What really changes: `skip` code units at the beginning and `keep` at the end of the old text stay as they are. */
+interface Change {
+  skip: number;
+  /** Code units of the old text that are replaced. */
+  replaced: number;
+  fresh: string;
+}
+
+function changed(oldText: string, newText: string): Change {
+  const most = Math.min(oldText.length, newText.length);
+  let skip = 0;
+  while (skip < most && oldText[skip] === newText[skip]) skip++;
+  if (splitsPair(oldText, skip) || splitsPair(newText, skip)) skip--;
+  let keep = 0;
+  while (keep < most - skip && oldText.at(-1 - keep) === newText.at(-1 - keep)) keep++;
+  if (splitsPair(oldText, oldText.length - keep) || splitsPair(newText, newText.length - keep)) keep--;
+  return { skip, replaced: oldText.length - keep - skip, fresh: newText.slice(skip, newText.length - keep) };
+}
+
+/** The position lies between the halves of one character. */
+const splitsPair = (text: string, at: number): boolean =>
+  (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
+
+/** For each match the bytes to replace, in the order of the file. Throws where the bytes of a character can't be told. */
+function* byteRanges(
+  raw: Uint8Array,
+  file: TextFile,
+  lf: LfView,
+  starts: readonly number[],
+  change: Change,
+): Generator<[from: { match: number; byte: number }, to: number]> {
+  // Counted on from the last match, so that a file with thousands of them is walked once.
+  let units = 0;
+  let bytes = file.bom.length;
+  const advance = (index: number): number => {
+    const rawIndex = lf.rawIndex(index);
+    const step = file.encoding.offset(raw.subarray(bytes), file.text.slice(units), rawIndex - units);
+    if (step === null)
+      throw new EditProblem(
+        `the file's ${file.encoding.name} has characters here that can't be told apart byte by byte. Convert the file with bash first.`,
+      );
+    units = rawIndex;
+    bytes += step;
+    return bytes;
+  };
+  for (const match of starts) {
+    const byte = advance(match + change.skip);
+    yield [{ match, byte }, advance(match + change.skip + change.replaced)];
   }
 }
 
-/** In a file of an unknown encoding only characters that already stand there may be written again. */
-function assertCarriedOver(edit: Edit): void {
-  const known = new Set(edit.oldString);
-  const fresh = [...edit.newString].find((character) => character > '\x7f' && !known.has(character));
-  const beyond = [...edit.newString].find((character) => character > '\xff');
-  const bad = beyond ?? fresh;
+function encoded(file: TextFile, text: string): Uint8Array {
+  const bytes = file.encoding.encode(text);
+  if ('missing' in bytes)
+    throw new EditProblem(
+      `the file is in ${file.encoding.name}, which has no "${bytes.missing}". Leave it out of new_string, or convert the file with bash first.`,
+    );
+  return bytes;
+}
+
+/** In a file of an unknown encoding only ASCII and characters that stand there already may be written. */
+function assertCarriedOver(fresh: string, oldText: string): void {
+  const known = new Set(oldText);
+  const bad = [...fresh].find((character) => character > '\x7f' && !known.has(character));
   if (bad !== undefined)
     throw new EditProblem(
-      `This file is not UTF-8, and "${bad}" in new_string could not be written in its unknown encoding without guessing. Use only ASCII in what is new, or convert the file with bash first.`,
+      `the file is not UTF-8, and "${bad}" in new_string could not be written in its unknown encoding without guessing. Use only ASCII in what is new, or convert the file with bash first.`,
     );
 }
 
-/** A text with every `\r\n` seen as `\n`, and the way back to positions in the text itself. */
-class LfView {
-  readonly text: string;
-  /** What most lines end in. */
-  readonly ending: '\n' | '\r\n';
-  /** Positions in `text` of line breaks that have a `\r` before them in the raw text, rising. */
-  readonly #dropped: number[] = [];
-
-  constructor(raw: string) {
-    for (let at = raw.indexOf('\r\n'); at !== -1; at = raw.indexOf('\r\n', at + 2))
-      this.#dropped.push(at - this.#dropped.length);
-    this.text = raw.replaceAll('\r\n', '\n');
-    const breaks = occurrences(this.text, '\n').length;
-    this.ending = this.#dropped.length * 2 > breaks ? '\r\n' : '\n';
-  }
-
-  /** A position between two characters; before a `\r\n` it is before both. */
-  rawIndex(index: number): number {
-    let low = 0;
-    let high = this.#dropped.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#dropped[middle] ?? 0) < index) low = middle + 1;
-      else high = middle;
-    }
-    return index + low;
-  }
-
-  lineOf(index: number): number {
-    let line = 1;
-    for (let at = this.text.indexOf('\n'); at !== -1 && at < index; at = this.text.indexOf('\n', at + 1)) line++;
-    return line;
-  }
-}
-
-function withEndings(newText: string, replaced: string, fileEnding: '\n' | '\r\n'): string {
+function withEndings(fresh: string, replaced: string, fileEnding: '\n' | '\r\n'): string {
   const first = replaced.indexOf('\n');
   const own = first === -1 ? fileEnding : replaced[first - 1] === '\r' ? '\r\n' : '\n';
-  return own === '\n' ? newText : newText.replaceAll('\n', '\r\n');
+  return own === '\n' ? fresh : fresh.replaceAll('\n', '\r\n');
 }
 
-/** Starts of all occurrences that don't overlap. */
-function occurrences(text: string, part: string): number[] {
-  const found: number[] = [];
-  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) found.push(at);
-  return found;
-}
-
-const shortList = (lines: number[]): string =>
+const shortList = (lines: readonly number[]): string =>
   lines.length <= 10 ? lines.join(', ') : `${lines.slice(0, 10).join(', ')} and ${lines.length - 10} more`;
-
-const squeezed = (line: string): string => line.replaceAll(/\s+/g, ' ').trim();
-
-/** Why there is no match, with the lines that come closest. */
-function notFound(text: string, oldText: string): string {
-  const wanted =
-    oldText
-      .split('\n')
-      .map(squeezed)
-      .find((line) => line !== '') ?? '';
-  const lines = text.split('\n');
-  const same = lines.findIndex((line) => squeezed(line) === wanted && wanted !== '');
-  if (same !== -1) {
-    const shown = numbered(lines, same, oldText.split('\n').length);
-    return `old_string was not found. Its first line stands at line ${same + 1}, but spaces or the lines after it differ. The file has:\n${shown}`;
-  }
-  const near = nearest(lines, wanted);
-  if (near === -1) return 'old_string was not found, nor any line like it. Read the file again.';
-  return `old_string was not found. The closest the file has is:\n${numbered(lines, near, 1)}`;
-}
-
-function numbered(lines: string[], from: number, count: number): string {
-  const shown = lines.slice(from, from + Math.min(count, 12));
-  return shown.map((line, i) => `${from + i + 1}: ${line.slice(0, 300)}`).join('\n');
-}
-
-/** The line that shares the most words with the wanted one; -1 if none shares half. */
-function nearest(lines: string[], wanted: string): number {
-  const words = new Set(wanted.match(/[\p{L}\p{N}_]+/gu) ?? []);
-  let best = -1;
-  let bestScore = words.size / 2;
-  for (const [i, line] of lines.entries()) {
-    const own = new Set(line.slice(0, 2000).match(/[\p{L}\p{N}_]+/gu) ?? []);
-    let score = 0;
-    for (const word of words) if (own.has(word)) score++;
-    if (score > bestScore || (score === bestScore && score > 0 && best === -1)) {
-      best = i;
-      bestScore = score;
-    }
-  }
-  return best;
-}

@@ -1,5 +1,11 @@
 import type { z } from 'zod';
+import type { Desk } from './desk.ts';
 import type { Outcome, Recovery, ToolContext, ToolSpec } from './tools.ts';
+
+/** What the harness gives a call, and what the person's editor knows of the files. */
+export interface Acting extends ToolContext {
+  desk: Desk;
+}
 
 /** One tool: what the model is told, and what a call does. `execute` may throw; the toolbox makes an outcome of it. */
 export interface Tool<Schema extends z.ZodObject = z.ZodObject> {
@@ -7,9 +13,9 @@ export interface Tool<Schema extends z.ZodObject = z.ZodObject> {
   schema: Schema;
   /** A call that failed half-way may have left something changed. */
   changes: boolean;
-  execute(input: z.infer<Schema>, context: ToolContext): Promise<Outcome>;
+  execute(input: z.infer<Schema>, context: Acting): Promise<Outcome>;
   /** Only where more can be said than "its program ended". */
-  recover?(input: z.infer<Schema>, context: ToolContext): Promise<Recovery>;
+  recover?(input: z.infer<Schema>, context: Acting): Promise<Recovery>;
 }
 
 /** A tool with its input type hidden: the toolbox hands it only what its own schema has parsed. */
@@ -17,8 +23,8 @@ export interface AnyTool {
   spec: ToolSpec;
   schema: z.ZodObject;
   changes: boolean;
-  execute(input: unknown, context: ToolContext): Promise<Outcome>;
-  recover?(input: unknown, context: ToolContext): Promise<Recovery>;
+  execute(input: unknown, context: Acting): Promise<Outcome>;
+  recover?(input: unknown, context: Acting): Promise<Recovery>;
 }
 
 export function erased<Schema extends z.ZodObject>(tool: Tool<Schema>): AnyTool {

@@ -3,6 +3,7 @@ import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { SandboxLifetime } from '../protocol/environment.ts';
 import { bash } from './bash.ts';
 import { createAgentTool } from './delegation.ts';
+import { type Desk, noDesk } from './desk.ts';
 import { edit } from './edit.ts';
 import { Refused } from './files.ts';
 import { glob } from './glob.ts';
@@ -34,16 +35,18 @@ export interface ToolboxOptions {
   depth: number;
   /** How long the sandbox of its calls lives. Default: as long as the session. */
   lifetime?: SandboxLifetime;
+  /** Default: nobody has an editor open. */
+  desk?: Desk;
 }
 
 /** The tools of one agent: what its toolset enables, recall, and at depth 0, if it is a coordinator, delegation. */
 export function createToolbox(options: ToolboxOptions): Toolbox {
-  const { agent, roster, depth, lifetime = 'session' } = options;
+  const { agent, roster, depth, lifetime = 'session', desk = noDesk } = options;
   const enabledTools = TOOLSET.filter((tool) => enabled(agent, tool.spec.name));
   const tools = enabledTools.map((tool) => describedFor(tool, lifetime));
   tools.push(erased(getEvents));
   if (depth === 0 && agent.multiagent) tools.push(erased(createAgentTool(roster)));
-  return new BuiltinToolbox(tools);
+  return new BuiltinToolbox(tools, desk);
 }
 
 /** An agent without `tools` has all of the toolset; one with `tools` has it only if they name it. */
@@ -59,8 +62,10 @@ function enabled(agent: AgentSnapshot, name: string): boolean {
 
 class BuiltinToolbox implements Toolbox {
   readonly #tools: ReadonlyMap<string, AnyTool>;
+  readonly #desk: Desk;
 
-  constructor(tools: readonly AnyTool[]) {
+  constructor(tools: readonly AnyTool[], desk: Desk) {
+    this.#desk = desk;
     this.#tools = new Map(tools.map((tool) => [tool.spec.name, tool]));
   }
 
@@ -83,7 +88,7 @@ class BuiltinToolbox implements Toolbox {
     const problem = problemOf(tool.schema, name, input);
     if (problem) return failed(problem);
     const from = performance.now();
-    const outcome = await this.#settled(tool, context, () => tool.execute(input, context));
+    const outcome = await this.#settled(tool, context, () => tool.execute(input, { ...context, desk: this.#desk }));
     return { durationMs: Math.round(performance.now() - from), ...outcome };
   }
 
@@ -92,7 +97,7 @@ class BuiltinToolbox implements Toolbox {
     // A tool without a way to look back is either harmless to repeat or leaves nothing to find.
     if (!tool?.recover || problemOf(tool.schema, name, input)) return { found: 'absent' };
     try {
-      const recovery = await tool.recover(input, context);
+      const recovery = await tool.recover(input, { ...context, desk: this.#desk });
       if (recovery.found === 'absent') return recovery;
       const { outcome } = recovery;
       return { found: recovery.found, outcome: this.#settled(tool, context, () => outcome) };

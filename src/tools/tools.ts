@@ -37,6 +37,11 @@ export interface ToolContext {
   sandbox(): Promise<Sandbox>;
   /** Live output for the panel. */
   onOutput(text: string): void;
+  /**
+   * SHA-256, hex, of a file as this thread last read or wrote it, by the log; undefined if it never did.
+   * `path` is relative to the workspace, links resolved.
+   */
+  seen(path: string): string | undefined;
   /** The session's log, for recall. `full` puts whole values back where a record has only a preview and a blob. */
   readLog(range: { from?: Seq; to?: Seq; ids?: readonly string[]; full?: boolean }): Promise<LogRecord[]>;
 }
@@ -49,6 +54,8 @@ export interface Outcome {
   sandbox?: SandboxId;
   /** The file that was touched, after links, relative to the workspace. */
   realPath?: string;
+  /** SHA-256, hex, of that file's bytes as they are now for all this call knows. */
+  fileSha256?: string;
   /** The whole output where `content` has only head and tail. The log stores it as a blob. */
   whole?: { media_type: string; bytes: Uint8Array };
 }

@@ -10,6 +10,7 @@ import { removeDevcontainerImages, removeLabelled } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
 
 export const TINY = 'drover-tiny:latest';
+export const SEARCH = 'drover-search:latest';
 export const SAMPLE = 'drover-sample:latest';
 const CLI = fileURLToPath(new URL('../../node_modules/@devcontainers/cli/devcontainer.js', import.meta.url));
 

@@ -21,6 +21,7 @@ export const contextFor = (sandbox: () => Promise<Sandbox>, options: CallOptions
   signal: options.signal ?? new AbortController().signal,
   sandbox,
   onOutput: options.onOutput ?? (() => {}),
+  seen: () => undefined,
   readLog: async () => [],
 });
 

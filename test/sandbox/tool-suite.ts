@@ -12,6 +12,14 @@ import { call, contextFor, said, toolbox } from './tool-rig.ts';
 
 const bytes = (path: string) => readFile(path).then((buffer) => buffer.toString('latin1'));
 
+/** A picture's header, and so many bytes after it. */
+function pngOf(width: number, height: number, more: number): Buffer {
+  const header = Buffer.from('89504e470d0a1a0a0000000d494844520000000000000000080200000000000000', 'hex');
+  header.writeUInt32BE(width, 16);
+  header.writeUInt32BE(height, 20);
+  return Buffer.concat([header, Buffer.alloc(more, 7)]);
+}
+
 /** What the tools promise, in whatever sandbox they run. `at` gives the rig and the sandbox once they exist. */
 export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
   let rig: Rig;
@@ -212,7 +220,7 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
   it('read refuses binary files in words, shows images, and says that a file is empty', async () => {
     await rig.put('data.bin', new Uint8Array([1, 2, 0, 3]));
     expect(said(await call(sandbox, 'read', { file_path: 'data.bin' }))).toMatch(/is a binary file of 4 bytes/);
-    const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(400_000, 7)]);
+    const png = pngOf(40, 30, 400_000);
     await rig.put('picture.png', png);
     const shown = await call(sandbox, 'read', { file_path: 'picture.png' });
     expect(shown.content).toEqual([

@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { copyFile, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
+import { ensureSampleImage, ensureSearchImage, ensureTinyImage } from '../../scripts/image.mjs';
 import { mint } from '../../src/protocol/ids.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
-import { makeRig, type Rig, SAMPLE, TINY } from './rig.ts';
+import { makeRig, type Rig, SAMPLE, SEARCH, TINY } from './rig.ts';
 import { call, contextFor, said, toolbox } from './tool-rig.ts';
 import { toolSuite } from './tool-suite.ts';
 
@@ -31,6 +31,15 @@ describeWith(engine, 'tools in a container that has only bash and coreutils', ()
     await ensureTinyImage({ log: () => {} });
   });
   suiteOn(TINY);
+});
+
+const ripgrep = spawnSync('sh', ['-c', 'command -v rg'], { encoding: 'utf8' }).stdout.trim();
+
+describe.skipIf(!engine.ok || !ripgrep)('tools in a container that has ripgrep', () => {
+  beforeAll(async () => {
+    await ensureSearchImage({ log: () => {} });
+  });
+  suiteOn(SEARCH);
 });
 
 const busybox = spawnSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).stdout.trim();

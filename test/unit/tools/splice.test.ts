@@ -1,11 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EditProblem, splice } from '../../../src/tools/splice.ts';
+import { readText, type TextFile } from '../../../src/tools/detect.ts';
+import { type Edit, EditProblem, splice } from '../../../src/tools/splice.ts';
 
 const raw = (text: string) => new Uint8Array(Buffer.from(text, 'latin1'));
 const back = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
+const fileOf = (bytes: Uint8Array, hint?: string): TextFile => {
+  const file = readText(bytes, hint);
+  if (!file) throw new Error('not text');
+  return file;
+};
+const spliceOf = (bytes: Uint8Array, edit: Edit, hint?: string) => splice(bytes, fileOf(bytes, hint), edit);
 const edit = (before: string, oldString: string, newString: string, replaceAll = false) =>
-  back(splice(raw(before), { oldString, newString, replaceAll }).bytes);
+  back(spliceOf(raw(before), { oldString, newString, replaceAll }).bytes);
 const problem = (before: string, oldString: string, newString: string) => {
   try {
     edit(before, oldString, newString);
@@ -33,7 +40,7 @@ describe('splice', () => {
   });
 
   it('replaces all, and tells the lines', () => {
-    const result = splice(raw('x\r\nx\r\ny x'), { oldString: 'x', newString: 'zz', replaceAll: true });
+    const result = spliceOf(raw('x\r\nx\r\ny x'), { oldString: 'x', newString: 'zz', replaceAll: true });
     expect(back(result.bytes)).toBe('zz\r\nzz\r\ny zz');
     expect(result.lines).toEqual([1, 2, 3]);
   });
@@ -63,7 +70,7 @@ describe('splice', () => {
     fc.assert(
       fc.property(piece, piece, (before, after) => {
         const text = `${before}NEEDLE${after}`;
-        fc.pre(text.indexOf('NEEDLE') === text.lastIndexOf('NEEDLE'));
+        fc.pre(text.indexOf('NEEDLE') === text.lastIndexOf('NEEDLE') && readText(raw(text)) !== null);
         expect(edit(text, 'NEEDLE', 'thread')).toBe(`${before}thread${after}`);
       }),
     );

@@ -88,7 +88,7 @@ describe('kinds of files', () => {
     expect(binaryMedia(Buffer.from('%PDF-1.7'))?.name).toBe('a PDF document');
     expect(binaryMedia(Buffer.from('\x7fELF'))?.name).toBe('a program (ELF)');
     expect(binaryMedia(Buffer.from('a\0b'))?.name).toBe('a binary file');
-    expect(binaryMedia(Buffer.from('RIFF\x01\x01\x01\x01WEBPVP8 '))).toMatchObject({ image: true });
+    expect(binaryMedia(Buffer.from('RIFF\x01\x01\x01\x01WEBPVP8 '))).toMatchObject({ block: 'image' });
   });
 
   it('says sizes in words', () => {
