@@ -1,6 +1,6 @@
 import type { Environment } from '../protocol/environment.ts';
 import type { SandboxId, SessionId } from '../protocol/ids.ts';
-import type { Sandbox, SandboxOwner } from './sandbox.ts';
+import type { Cleaned, Sandbox, SandboxOwner } from './sandbox.ts';
 
 /** A sandbox that knows whether it was seen to be gone. */
 export interface LivingSandbox extends Sandbox {
@@ -26,6 +26,8 @@ export interface Hands {
   /** Removes all of a session's but those to `keep`; returns the ids of what is gone. */
   removeAll(session: SessionId, keep?: (id: SandboxId) => boolean): Promise<SandboxId[]>;
   reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number>;
+  /** What `SandboxProvider.cleanUp` says, of this kind. Throws if it can't be looked for. */
+  cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned>;
   /** One sentence on what would serve this environment. Throws if nothing would. */
   diagnose(environment: Environment): Promise<string>;
   dispose(): Promise<void>;

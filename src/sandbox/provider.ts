@@ -1,12 +1,13 @@
 import { messageOf } from '../protocol/errors.ts';
 import type { SandboxId, SessionId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
+import type { Egress } from '../vault/egress.ts';
 import { DockerHands } from './docker/hands.ts';
 import type { Hands } from './hands.ts';
 import { Lasting } from './lasting.ts';
 import { OsHands } from './os/hands.ts';
 import { PerCall } from './per-call.ts';
-import { type Sandbox, type SandboxOwner, type SandboxProvider, SandboxUnavailable } from './sandbox.ts';
+import { type Cleaned, type Sandbox, type SandboxOwner, type SandboxProvider, SandboxUnavailable } from './sandbox.ts';
 
 export interface ProviderOptions {
   /** The Node program that runs the devcontainer CLI. */
@@ -17,10 +18,14 @@ export interface ProviderOptions {
   seccompHelper?: string;
   /** A folder of our own, writable; made if missing. */
   cacheFolder: string;
+  /** Opens each sandbox's way out. Absent: a sandbox has none. */
+  egress?: Egress;
   /** Where DOCKER_HOST and the like are read from. Default: this process's. */
   env?: NodeJS.ProcessEnv;
   /** Asked anew each time they matter. Default: 12 living, 30 minutes idle. */
   limits?: () => { living: number; idleMinutes: number };
+  /** How often idle sandboxes are looked for, in ms. Default: 15 s. */
+  idleCheckMs?: number;
   /** Serves an environment of type `devcontainer` in a folder that has no devcontainer.json. */
   defaultImage?: string;
 }
@@ -36,11 +41,12 @@ class Provider implements SandboxProvider {
   readonly #docker: Hands;
   readonly #os: Hands;
   readonly #ending = new AbortController();
+  readonly #owners = new Map<SessionId, SandboxOwner>();
   readonly #lasting: Lasting;
   readonly #perCall: PerCall;
 
   constructor(options: ProviderOptions) {
-    this.#docker = new DockerHands(options, this.#ending.signal);
+    this.#docker = new DockerHands(options, this.#owners, this.#ending.signal);
     this.#os = new OsHands(options);
     const handsFor = (owner: SandboxOwner) => this.#handsFor(owner);
     this.#lasting = new Lasting(handsFor);
@@ -48,14 +54,17 @@ class Provider implements SandboxProvider {
   }
 
   async acquire(owner: SandboxOwner): Promise<Sandbox> {
+    this.#owners.set(owner.session, owner);
     return await this.#lifetime(owner).acquire(owner);
   }
 
   prepare(owner: SandboxOwner): void {
+    this.#owners.set(owner.session, owner);
     this.#lifetime(owner).prepare(owner);
   }
 
   async attach(owner: SandboxOwner, id: SandboxId): Promise<Sandbox | null> {
+    this.#owners.set(owner.session, owner);
     return await this.#lifetime(owner).attach(owner, id);
   }
 
@@ -66,6 +75,7 @@ class Provider implements SandboxProvider {
   async remove(owner: Pick<SandboxOwner, 'session' | 'record'>, reason: string): Promise<void> {
     await this.#lasting.forget(owner.session);
     await this.#perCall.forget(owner.session);
+    this.#owners.delete(owner.session);
     for (const hands of [this.#docker, this.#os]) {
       try {
         for (const sandbox_id of await hands.removeAll(owner.session))
@@ -79,6 +89,20 @@ class Provider implements SandboxProvider {
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
     const counts = [this.#docker, this.#os].map((hands) => hands.reap(workspaceFolder, keep).catch(() => 0));
     return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+  }
+
+  async cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned> {
+    const all = await Promise.allSettled([this.#docker, this.#os].map((hands) => hands.cleanUp(workspaceFolder, keep)));
+    const cleaned = all.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    const [failed] = all.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    const sum = (count: (one: Cleaned) => number) => cleaned.reduce((total, one) => total + count(one), 0);
+    const { sandboxes, images, others } = {
+      sandboxes: sum((one) => one.sandboxes),
+      images: sum((one) => one.images),
+      others: sum((one) => one.others),
+    };
+    if (failed !== undefined && sandboxes + images + others === 0) throw failed;
+    return { sandboxes, images, others };
   }
 
   async diagnose(environment: SandboxOwner['environment']): Promise<{ ok: boolean; text: string }> {

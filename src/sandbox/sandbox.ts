@@ -87,6 +87,8 @@ export interface SandboxOwner {
   record: AppendRecords;
   /** The sandbox that, as far as the log knows, is alive: `drover.sandbox_lost` is appended by whoever finds it gone. */
   inUse?: () => SandboxId | null;
+  /** Fence of the lease under which its sandboxes are made. */
+  lease?: number;
   /** The sandboxes of calls that were started and, as far as the log knows, have no result yet. */
   acting?: () => ReadonlySet<SandboxId>;
   /** A line of progress for people, such as the build's output. */
@@ -121,9 +123,22 @@ export interface SandboxProvider {
   remove(owner: Pick<SandboxOwner, 'session' | 'record'>, reason: string): Promise<void>;
   /** Removes labelled leftovers of this workspace whose session is not in `keep`. Returns how many. */
   reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number>;
+  /**
+   * Removes all that no session to `keep` needs: this folder's sandboxes, those of folders that are gone, what they
+   * left, and the images made for them. Throws `SandboxUnavailable` where nothing could be looked for.
+   */
+  cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned>;
   /** What would serve this environment here, in one sentence; or why nothing can. For the UI. */
   diagnose(environment: Environment): Promise<{ ok: boolean; text: string }>;
   dispose(): Promise<void>;
+}
+
+/** How many were removed. */
+export interface Cleaned {
+  sandboxes: number;
+  images: number;
+  /** Networks and volumes. */
+  others: number;
 }
 
 /** Where a session's files are kept as they were after its calls. It is on the host, whatever the sandbox is. */

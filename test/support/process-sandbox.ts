@@ -3,6 +3,7 @@ import type { ExecutionId, SandboxId } from '../../src/protocol/ids.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
 import {
+  type Cleaned,
   type Found,
   type RunRequest,
   type RunResult,
@@ -80,6 +81,10 @@ export class ProcessSandboxes implements SandboxProvider {
 
   async reap(): Promise<number> {
     return 0;
+  }
+
+  async cleanUp(): Promise<Cleaned> {
+    return { sandboxes: 0, images: 0, others: 0 };
   }
 
   async diagnose(): Promise<{ ok: boolean; text: string }> {

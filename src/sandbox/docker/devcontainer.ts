@@ -10,7 +10,7 @@ import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import type { Engine } from './client.ts';
 import { type DevcontainerConfig, findConfig, readConfig } from './devcontainer-config.ts';
 import { type Hardened, harden } from './devcontainer-harden.ts';
-import { labelsFor } from './labels.ts';
+import { LABEL } from './labels.ts';
 import type { CreationPlan } from './plan.ts';
 
 /** ms. A build may take long; one that takes longer has hung. */
@@ -85,7 +85,10 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
     const override = join(temporary, 'devcontainer.json');
     await writeFile(override, JSON.stringify(hardened.config));
     if (!('features' in hardened.config)) await seedManifest(temporary);
-    const labels = Object.entries(labelsFor(owner, id)).flatMap(([name, value]) => ['--id-label', `${name}=${value}`]);
+    const labels = [`${LABEL.session}=${owner.session}`, `${LABEL.sandbox}=${id}`].flatMap((one) => [
+      '--id-label',
+      one,
+    ]);
     const argv = [
       ...[tools.devcontainerCli, 'up', '--workspace-folder', folder],
       ...['--config', file, '--override-config', override, ...labels],

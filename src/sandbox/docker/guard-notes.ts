@@ -1,8 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { SandboxId } from '../../protocol/ids.ts';
 import { type GuardedPath, guardRails, identities, makeStandIns, removeStandIns } from '../guard-rails.ts';
+
+/** ms. No provisioning takes longer. */
+const OLD_MS = 60 * 60_000;
 
 const Note = z.object({
   sandbox: SandboxId,
@@ -76,7 +79,7 @@ export class GuardNotes {
   /** The sandbox is gone: so are its stand-ins, unless another sandbox of the folder needs them. Never throws. */
   forget(sandbox: SandboxId): void {
     const note = this.#read(sandbox);
-    rmSync(join(this.#folder, `${sandbox}.json`), { force: true });
+    rmSync(this.#fileOf(sandbox), { force: true });
     if (!note) return;
     const needed = new Set(
       this.#all()
@@ -103,9 +106,30 @@ export class GuardNotes {
     if (note) this.#write({ ...note, resting });
   }
 
-  /** Sandboxes that have a note, such as those whose container somebody else has removed. */
-  noted(): { sandbox: SandboxId; folder: string }[] {
-    return this.#all();
+  /** Says to other windows, which share these notes, that this one uses the sandbox. */
+  touch(sandbox: SandboxId): void {
+    try {
+      utimesSync(this.#fileOf(sandbox), new Date(), new Date());
+    } catch {
+      // It has just been removed.
+    }
+  }
+
+  /** ms since some window used the sandbox, or made it. */
+  unusedMs(sandbox: SandboxId): number {
+    const touched = statSync(this.#fileOf(sandbox), { throwIfNoEntry: false })?.mtimeMs;
+    return touched === undefined ? Number.POSITIVE_INFINITY : Date.now() - touched;
+  }
+
+  /** Sandboxes whose note is old enough that a container must have come of it, if ever one did. */
+  old(): SandboxId[] {
+    return this.#all()
+      .map((note) => note.sandbox)
+      .filter((id) => this.unusedMs(id) > OLD_MS);
+  }
+
+  #fileOf(sandbox: string): string {
+    return join(this.#folder, `${sandbox}.json`);
   }
 
   #all(): Note[] {
@@ -120,7 +144,7 @@ export class GuardNotes {
 
   #read(sandbox: string): Note | undefined {
     try {
-      return Note.parse(JSON.parse(readFileSync(join(this.#folder, `${sandbox}.json`), 'utf8')));
+      return Note.parse(JSON.parse(readFileSync(this.#fileOf(sandbox), 'utf8')));
     } catch {
       // Not a note, or half written by a process that died: its container never got ready.
       return undefined;
@@ -129,7 +153,7 @@ export class GuardNotes {
 
   #write(note: Note): void {
     mkdirSync(this.#folder, { recursive: true });
-    const file = join(this.#folder, `${note.sandbox}.json`);
+    const file = this.#fileOf(note.sandbox);
     writeFileSync(`${file}.new`, JSON.stringify(note));
     renameSync(`${file}.new`, file);
   }

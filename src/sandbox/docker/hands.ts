@@ -6,22 +6,25 @@ import { draft } from '../../protocol/record.ts';
 import type { GuardedPath } from '../guard-rails.ts';
 import type { Hands, Made } from '../hands.ts';
 import type { ProviderOptions } from '../provider.ts';
-import { SandboxLost, type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
+import { type Cleaned, SandboxLost, type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { workFolder } from '../work-folder.ts';
+import { cleanUp, removeContainers } from './cleanup.ts';
 import { connect, type Engine, reasonOf, statusOf } from './client.ts';
 import type { ContainerSandbox } from './container-sandbox.ts';
 import { type DevcontainerTools, type UpRequest, upDevcontainer } from './devcontainer.ts';
 import { findConfig, NoConfig } from './devcontainer-config.ts';
 import { GuardNotes } from './guard-notes.ts';
-import { makeRoom, removeContainers, stopIdle, USUAL_LIMITS } from './housekeeping.ts';
+import { makeRoom, Strays, stopIdle, USUAL_LIMITS } from './housekeeping.ts';
 import { IMAGE_TARGET, startImage } from './image.ts';
+import { ImageNotes } from './image-notes.ts';
 import { type Keeper, KeptSandbox } from './kept-sandbox.ts';
-import { LABEL, withLabels } from './labels.ts';
+import { LABEL, labelsFor, withLabels } from './labels.ts';
 import { bindMounts, planFor } from './plan.ts';
 import { settle } from './settle.ts';
+import { WaysOut } from './ways-out.ts';
 
 /** How often idle containers are looked for, in ms. */
-const IDLE_CHECK_MS = 30_000;
+const IDLE_CHECK_MS = 15_000;
 /** Seconds that a container gets to end by itself before it is killed. Ours ends at once when told to. */
 const STOP_S = 3;
 
@@ -30,18 +33,23 @@ export class DockerHands implements Hands {
   readonly #options: ProviderOptions;
   readonly #signal: AbortSignal;
   readonly #notes: GuardNotes;
+  readonly #ways: WaysOut;
+  readonly #images: ImageNotes;
   readonly #kept = new Map<SandboxId, KeptSandbox>();
+  readonly #strays = new Strays();
   readonly #idle: NodeJS.Timeout;
   #engine: Promise<Engine> | undefined;
   /** Told as lost in the log: whatever the engine says later, they are not used again. */
   readonly #lost = new Set<SandboxId>();
 
-  /** `signal` ends what is being provisioned. */
-  constructor(options: ProviderOptions, signal: AbortSignal) {
+  /** `owners`: who asked last for each session's sandbox. `signal` ends what is being provisioned. */
+  constructor(options: ProviderOptions, owners: ReadonlyMap<SessionId, SandboxOwner>, signal: AbortSignal) {
     this.#options = options;
     this.#signal = signal;
     this.#notes = new GuardNotes(options.cacheFolder);
-    this.#idle = setInterval(() => void stopIdle(this.#kept.values(), this.#limits().idleMinutes), IDLE_CHECK_MS);
+    this.#ways = new WaysOut(options, owners);
+    this.#images = new ImageNotes(options.cacheFolder);
+    this.#idle = setInterval(() => void this.#stopIdle(), options.idleCheckMs ?? IDLE_CHECK_MS);
     this.#idle.unref();
   }
 
@@ -55,22 +63,32 @@ export class DockerHands implements Hands {
   async make(owner: SandboxOwner, id: SandboxId): Promise<Made> {
     const engine = await this.#connect();
     await makeRoom(engine, this.#kept.values(), this.#limits().living);
-    const folder = workFolder(owner);
-    const guarded = this.#notes.prepare(id, folder);
-    const keepUserId = engine.kind === 'podman' && engine.rootless;
-    const planAt = (target: string) =>
-      planFor({ owner, id, target, mounts: bindMounts(folder, target, guarded), keepUserId });
+    const guarded = this.#notes.prepare(id, workFolder(owner));
+    await this.#ways.open(engine, owner, id);
+    const up = this.#upRequest(engine, owner, id, guarded);
     const image = this.#imageFor(owner);
     if (image !== undefined) {
-      const container = await startImage(engine, planAt(IMAGE_TARGET), image, owner.onProgress);
+      const container = await startImage(engine, up.planAt(IMAGE_TARGET), image, owner.onProgress);
       const sandbox = await this.#keep({ engine, owner, id, container, guarded });
       return { sandbox, detail: `container ${container.id.slice(0, 12)} of ${image}` };
     }
-    const up = { owner, id, folder, guarded, planAt, onProgress: owner.onProgress };
-    const { containerId, user } = await upDevcontainer(this.#tools(), engine, up);
+    const { containerId, user } = await this.#up(engine, up);
     const container = engine.docker.getContainer(containerId);
+    this.#images.used((await container.inspect()).Config.Image, owner.workspaceFolder);
     const sandbox = await this.#keep({ engine, owner, id, container, guarded, up, ...(user ? { user } : {}) });
     return { sandbox, detail: `container ${containerId.slice(0, 12)} from devcontainer.json` };
+  }
+
+  #upRequest(engine: Engine, owner: SandboxOwner, id: SandboxId, guarded: readonly GuardedPath[]): UpRequest {
+    const folder = workFolder(owner);
+    const keepUserId = engine.kind === 'podman' && engine.rootless;
+    const planAt = (target: string) =>
+      planFor({
+        ...{ owner, id, target, keepUserId },
+        mounts: bindMounts(folder, target, guarded),
+        way: this.#ways.get(id),
+      });
+    return { owner, id, folder, guarded, planAt, onProgress: owner.onProgress };
   }
 
   async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null> {
@@ -104,18 +122,27 @@ export class DockerHands implements Hands {
     info: Docker.ContainerInfo,
     id: SandboxId,
   ): Promise<KeptSandbox | undefined> {
+    const asleep = info.State !== 'running' && this.#notes.resting(id);
+    if (info.State !== 'running' && !asleep) return undefined;
     const known = this.#kept.get(id);
     if (known && !known.lost) return known;
     const guarded = this.#notes.guarded(id);
-    const asleep = info.State !== 'running' && this.#notes.resting(id);
-    if (!guarded || (info.State !== 'running' && !asleep)) return undefined;
+    if (!guarded) return undefined;
     const container = engine.docker.getContainer(info.Id);
-    return await this.#keep({ engine, owner, id, container, guarded, adopting: asleep ? 'asleep' : 'running' });
+    const up = info.Labels['devcontainer.metadata'] ? { up: this.#upRequest(engine, owner, id, guarded) } : {};
+    return await this.#keep({ engine, owner, id, container, guarded, ...up, adopting: asleep ? 'asleep' : 'running' });
   }
 
   async discard(session: SessionId, id: SandboxId): Promise<void> {
-    await this.#removeLabelled({ session, sandbox: id }).catch(() => []);
-    this.#forget(id);
+    try {
+      await this.#removeLabelled({ session, sandbox: id });
+      const { docker } = await this.#connect();
+      const left = await docker.listContainers({ all: true, filters: withLabels({ sandbox: id }) });
+      // As long as one is there, so are its guard rails.
+      if (left.length === 0) this.#forget(id);
+    } catch {
+      // No engine: what is left carries its labels, and is reaped at the next start.
+    }
   }
 
   removeAll(session: SessionId, keep?: (id: SandboxId) => boolean): Promise<SandboxId[]> {
@@ -127,11 +154,19 @@ export class DockerHands implements Hands {
   }
 
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
-    const removed = await this.#removeLabelled(
-      { workspace: workspaceFolder },
-      (info) => ![...keep].some((session) => session === info.Labels[LABEL.session]),
-    );
-    return removed.length;
+    return (await this.#cleanUp(workspaceFolder, keep, false)).here;
+  }
+
+  async cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned> {
+    return await this.#cleanUp(workspaceFolder, keep, true);
+  }
+
+  async #cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>, all: boolean) {
+    const { docker } = await this.#connect();
+    const input = { docker, notes: this.#notes, images: this.#images, workspaceFolder, keep, all };
+    const cleaned = await cleanUp(input);
+    this.#strays.notice(cleaned.kept);
+    return cleaned;
   }
 
   async diagnose(environment: Environment): Promise<string> {
@@ -141,7 +176,21 @@ export class DockerHands implements Hands {
 
   async dispose(): Promise<void> {
     clearInterval(this.#idle);
+    for (const kept of this.#kept.values()) kept.close();
     this.#engine = undefined;
+    await this.#ways.close();
+  }
+
+  async #stopIdle(): Promise<void> {
+    const { idleMinutes } = this.#limits();
+    for (const [id, kept] of this.#kept) if (kept.idleMs !== undefined) this.#notes.touch(id);
+    await stopIdle(this.#kept.values(), idleMinutes);
+    const engine = await this.#engine?.catch(() => undefined);
+    if (!engine) return;
+    await this.#strays.stop(engine.docker, idleMinutes, {
+      unusedMs: (id) => this.#notes.unusedMs(id),
+      rest: (id) => this.#notes.rest(id, true),
+    });
   }
 
   #limits() {
@@ -153,9 +202,20 @@ export class DockerHands implements Hands {
     return { nodePath, devcontainerCli, cacheFolder, env, signal: this.#signal };
   }
 
+  /** What a devcontainer.json runs when its container starts has the way out, too. */
+  async #up(engine: Engine, up: UpRequest) {
+    const started = await this.#ways.get(up.id)?.enterWhenStarted(engine, labelsFor(up.owner, up.id));
+    try {
+      return await upDevcontainer(this.#tools(), engine, up);
+    } finally {
+      started?.();
+    }
+  }
+
   #forget(id: SandboxId): void {
     this.#kept.delete(id);
     this.#notes.forget(id);
+    this.#ways.forget(id);
   }
 
   #detail(info: Docker.ContainerInfo): string {
@@ -218,6 +278,8 @@ export class DockerHands implements Hands {
   /** Makes a container one of ours to use: checked, and looked after from now on. */
   async #keep(of: Keeping): Promise<KeptSandbox> {
     const asleep = of.adopting === 'asleep';
+    if (of.adopting) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
+    if (!asleep) await this.#ways.get(of.id)?.enter(of.container);
     const running = asleep ? undefined : await this.#settle(of, of.adopting === 'running');
     const workspace = running?.workspace ?? (await of.container.inspect()).Config.Labels[LABEL.inside] ?? IMAGE_TARGET;
     const kept = new KeptSandbox({ id: of.id, workspace, running, keeper: this.#keeper(of) });
@@ -229,7 +291,7 @@ export class DockerHands implements Hands {
     return settle({
       id,
       container,
-      promised: { folder: workFolder(owner), guarded },
+      promised: { folder: workFolder(owner), guarded, wayOut: this.#ways.get(id)?.mount },
       markReady: !adopting,
       onProgress: adopting ? undefined : owner.onProgress,
       onLost: (reason) => this.#tellLost(owner, id, reason),
@@ -252,6 +314,7 @@ export class DockerHands implements Hands {
     };
     return {
       guarded: () => this.#notes.hold(id),
+      env: (execution) => this.#ways.get(id)?.envFor(execution) ?? {},
       stop: async () => {
         this.#notes.rest(id, true);
         await container.stop({ t: STOP_S });
@@ -260,6 +323,7 @@ export class DockerHands implements Hands {
         if (!this.#notes.renew(id)) throw await lose('what has to be write-protected in this folder has changed');
         try {
           await this.#start(of);
+          await this.#ways.get(id)?.enter(container);
           this.#notes.rest(id, false);
           return await this.#settle(of, true);
         } catch (error) {
@@ -275,7 +339,7 @@ export class DockerHands implements Hands {
       // 304: it is stopped already.
       if (statusOf(error) !== 304) throw error;
     });
-    if (up) await upDevcontainer(this.#tools(), engine, up);
+    if (up) await this.#up(engine, up);
     else await container.start();
   }
 

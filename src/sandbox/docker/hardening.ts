@@ -1,6 +1,7 @@
 import { relative, resolve, sep } from 'node:path';
 import type Docker from 'dockerode';
 import type { GuardedPath } from '../guard-rails.ts';
+import { NO_NETWORK, type PlannedMount } from './plan.ts';
 
 /** What a container promises about a folder: that it is seen at `target`, with these guard rails. */
 export interface Promised {
@@ -8,6 +9,8 @@ export interface Promised {
   folder: string | undefined;
   target: string;
   guarded: readonly GuardedPath[];
+  /** What its way out mounts into it. */
+  wayOut?: PlannedMount | undefined;
 }
 
 /** Why a container does not hold what a sandbox promises; undefined if it does. */
@@ -22,6 +25,7 @@ export function weakness(info: Docker.ContainerInspectInfo, promised: Promised):
     return 'it allows new privileges';
   if ([host.NetworkMode, host.PidMode, host.IpcMode].includes('host'))
     return "it shares the host's network, processes or memory";
+  if (host.NetworkMode !== NO_NETWORK) return 'it has a network past the egress proxy';
   return weakMount(info, promised);
 }
 
@@ -33,8 +37,12 @@ const dropsAll = (dropped: readonly string[]): boolean => {
   );
 };
 
-function weakMount(info: Docker.ContainerInspectInfo, { folder, target, guarded }: Promised): string | undefined {
-  const binds = info.Mounts.filter(({ Type }) => Type === 'bind');
+function weakMount(
+  info: Docker.ContainerInspectInfo,
+  { folder, target, guarded, wayOut }: Promised,
+): string | undefined {
+  const isWayOut = ({ Destination, RW }: { Destination: string; RW: boolean }) => !RW && Destination === wayOut?.target;
+  const binds = info.Mounts.filter((mount) => mount.Type === 'bind' && !isWayOut(mount));
   for (const { Source, Destination, RW } of binds) {
     const path = folder === undefined ? undefined : pathIn(folder, Source);
     if (path === undefined) return `it mounts ${Source} of the host`;

@@ -31,7 +31,7 @@ export async function stopIdle(kept: Iterable<KeptSandbox>, idleMinutes: number)
  */
 export async function makeRoom(engine: Engine, kept: Iterable<KeptSandbox>, living: number): Promise<void> {
   if (living <= 0) return;
-  const running = await engine.docker.listContainers({ filters: { label: [LABEL.sandbox] } });
+  const running = await engine.docker.listContainers({ filters: { label: [LABEL.inside] } });
   let over = running.length - living + 1;
   const idle = [...kept]
     .filter((sandbox) => (sandbox.idleMs ?? 0) > 0)
@@ -48,11 +48,40 @@ export async function makeRoom(engine: Engine, kept: Iterable<KeptSandbox>, livi
   );
 }
 
-/** Removes containers with what only they use. Returns the sandboxes that are gone. */
-export async function removeContainers(docker: Docker, containers: Docker.ContainerInfo[]): Promise<SandboxId[]> {
-  const removed = containers.map(async (info) => {
-    await docker.getContainer(info.Id).remove({ force: true, v: true });
-    return SandboxId.parse(info.Labels[LABEL.sandbox]);
-  });
-  return (await Promise.allSettled(removed)).flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+/**
+ * Containers of sessions that may still want them, which nobody has asked for since this process began: a crash left
+ * them running. They are stopped in the end, as if they were in use here and idle.
+ */
+export class Strays {
+  readonly #noticed = new Map<SandboxId, { container: string; at: number }>();
+
+  notice(containers: readonly Docker.ContainerInfo[]): void {
+    for (const { Id, Labels, State } of containers) {
+      const id = SandboxId.safeParse(Labels[LABEL.sandbox]).data;
+      if (id && State === 'running' && Labels[LABEL.inside] !== undefined)
+        this.#noticed.set(id, { container: Id, at: performance.now() });
+    }
+  }
+
+  /** Stops those of which `looked` says that no process has used them for so long. Never throws. */
+  async stop(docker: Docker, idleMinutes: number, looked: Look): Promise<void> {
+    if (idleMinutes <= 0) return;
+    for (const [id, { container, at }] of [...this.#noticed]) {
+      const unusedMs = Math.min(performance.now() - at, looked.unusedMs(id));
+      if (unusedMs < idleMinutes * MINUTE_MS) continue;
+      this.#noticed.delete(id);
+      looked.rest(id);
+      await docker
+        .getContainer(container)
+        .stop()
+        .catch(() => {});
+    }
+  }
+}
+
+interface Look {
+  /** ms since any process said that it uses the sandbox. */
+  unusedMs(id: SandboxId): number;
+  /** Told before it is stopped. */
+  rest(id: SandboxId): void;
 }

@@ -1,6 +1,6 @@
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import type { LivingSandbox } from '../hands.ts';
-import type { Found, RunRequest, RunResult } from '../sandbox.ts';
+import type { Found, Peeked, RunRequest, RunResult } from '../sandbox.ts';
 
 /** A sandbox in a running container. `close` ends its connection to the container without calling that a loss. */
 export interface RunningSandbox extends LivingSandbox {
@@ -11,6 +11,8 @@ export interface RunningSandbox extends LivingSandbox {
 export interface Keeper {
   /** Whether what the container must not write to is still covered. Asked before each call: it has to be quick. */
   guarded(): boolean;
+  /** Variables of one call, beside the container's own. */
+  env(execution: ExecutionId): Readonly<Record<string, string>>;
   /** Starts the container, again if it runs, with its mounts made anew. Throws `SandboxLost`. */
   revive(): Promise<RunningSandbox>;
   stop(): Promise<void>;
@@ -55,12 +57,16 @@ export class KeptSandbox implements LivingSandbox {
   }
 
   run(request: RunRequest): Promise<RunResult> {
-    return this.#around((running) => running.run(request));
+    const env = { ...this.#keeper.env(request.executionId), ...request.env };
+    return this.#around((running) => running.run({ ...request, env }));
   }
 
+  async peek(path: string, maxBytes: number, signal: AbortSignal): Promise<Peeked | null> {
+    return await this.#around(async (running) => (await running.peek?.(path, maxBytes, signal)) ?? null);
+  }
 
-  async lookup(executionId: ExecutionId): Promise<Found> {
-    const found = await this.#around((running) => running.lookup(executionId));
+  async lookup(executionId: ExecutionId, maxBytes?: number): Promise<Found> {
+    const found = await this.#around((running) => running.lookup(executionId, maxBytes));
     if (found.found !== 'running') return found;
     return { found: 'running', wait: (signal, onOutput) => this.#around(() => found.wait(signal, onOutput)) };
   }

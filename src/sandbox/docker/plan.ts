@@ -5,6 +5,9 @@ import type { GuardedPath } from '../guard-rails.ts';
 import type { SandboxOwner } from '../sandbox.ts';
 import { LABEL, labelsFor } from './labels.ts';
 
+/** The network a container is made with: its own loopback and nothing else. What gets out goes through its way out. */
+export const NO_NETWORK = 'none';
+
 /** A place in the container that is not of its image. */
 export type PlannedMount =
   | { type: 'bind'; source: string; target: string; readOnly: boolean }
@@ -44,14 +47,16 @@ export interface PlanInput {
   target: string;
   mounts: readonly PlannedMount[];
   keepUserId: boolean;
+  /** Absent: there is none. */
+  way: { env: Readonly<Record<string, string>>; mount: PlannedMount } | undefined;
 }
 
-export function planFor({ owner, id, target, mounts, keepUserId }: PlanInput): CreationPlan {
+export function planFor({ owner, id, target, mounts, keepUserId, way }: PlanInput): CreationPlan {
   return {
     labels: { ...labelsFor(owner, id), [LABEL.inside]: target },
-    env: {},
-    mounts,
-    network: undefined,
+    env: way?.env ?? {},
+    mounts: way ? [...mounts, way.mount] : mounts,
+    network: NO_NETWORK,
     limits: owner.environment.limits ?? {},
     keepUserId,
   };

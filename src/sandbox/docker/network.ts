@@ -1,0 +1,228 @@
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { basename, join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import type Docker from 'dockerode';
+import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
+import { type Egress, type EgressSession, type Gate, INSIDE } from '../../vault/egress.ts';
+import { SandboxUnavailable } from '../sandbox.ts';
+import { type Engine, reasonOf } from './client.ts';
+import { demultiplexer } from './demultiplex.ts';
+import type { PlannedMount } from './plan.ts';
+import { RELAY_PROGRAMS } from './relay-programs.ts';
+import { RelayWire } from './relay-wire.ts';
+
+/*
+ * A container has no network at all: only its own loopback. The one way out is a relay, a program of a few kilobytes
+ * that listens there and carries connections to the egress proxy in this process. docs/security.md says why so.
+ */
+
+const FOLDER = '/run/drover';
+const RELAY = 'relay';
+const SOCKET = 'proxy.sock';
+/** A user of its own: nothing else inside may end the relay or look into it. */
+const RELAY_USER = '65533:65533';
+const READY_MS = 15_000;
+/** A relay that dies is started again, not more often than this in a row. */
+const RESTARTS = 5;
+const RESTART_MS = 300;
+/** Bytes of a unix socket's address, the closing zero not counted. */
+const LONGEST_SOCKET = 107;
+
+export interface WayOutOptions {
+  egress: Egress;
+  engine: Engine;
+  id: SandboxId;
+  session: EgressSession;
+  cacheFolder: string;
+}
+
+/** The way out of one container, from before it is made until it is gone. */
+export class WayOut {
+  readonly #gate: Gate;
+  readonly #folder: string;
+  readonly #door: Server | undefined;
+  #stream: Duplex | undefined;
+  #restarts = 0;
+  #closed = false;
+
+  private constructor(gate: Gate, folder: string, door: Server | undefined) {
+    this.#gate = gate;
+    this.#folder = folder;
+    this.#door = door;
+  }
+
+  /** `container`: one that is found again, whose variables have the proxy's token. */
+  static async open(options: WayOutOptions, container?: Docker.Container): Promise<WayOut> {
+    const token = container ? tokenIn((await container.inspect()).Config.Env) : undefined;
+    const gate = await options.egress.open(options.session, token);
+    const folder = folderOf(options.cacheFolder, options.id);
+    try {
+      await furnish(folder, gate, options.engine);
+      return new WayOut(gate, folder, await openDoor(gate, join(folder, SOCKET)));
+    } catch (error) {
+      await gate.close();
+      throw error;
+    }
+  }
+
+  /** What the container is made with. */
+  get env(): Readonly<Record<string, string>> {
+    return this.#gate.env;
+  }
+
+  get mount(): PlannedMount {
+    return { type: 'bind', source: this.#folder, target: FOLDER, readOnly: true };
+  }
+
+  envFor(execution: ExecutionId): Readonly<Record<string, string>> {
+    return this.#gate.envFor(execution);
+  }
+
+  /** Starts the relay in the running container and waits until it listens. Throws `SandboxUnavailable`. */
+  async enter(container: Docker.Container): Promise<void> {
+    this.#stream?.destroy();
+    try {
+      await this.#start(container);
+    } catch (error) {
+      throw new SandboxUnavailable(
+        'container',
+        `The sandbox's way to the network could not be opened (${reasonOf(error)}); try again, or look whether the image forbids programs in ${FOLDER}.`,
+        { cause: error },
+      );
+    }
+  }
+
+  /**
+   * Enters the container as soon as the engine has started it, before whoever makes it runs anything in it.
+   * Returns how to stop waiting.
+   */
+  async enterWhenStarted({ docker }: Engine, labels: Readonly<Record<string, string>>): Promise<() => void> {
+    const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+    const filters = { event: ['start'], type: ['container'], label };
+    const events = await docker.getEvents({ filters: JSON.stringify(filters) });
+    events.once('data', (line: Buffer) => {
+      const id: unknown = JSON.parse(line.toString('utf8').split('\n', 1)[0] ?? '{}').id;
+      // If it fails it is tried again, and told, when the container has been made.
+      if (typeof id === 'string') this.enter(docker.getContainer(id)).catch(() => undefined);
+    });
+    events.on('error', () => undefined);
+    return () => {
+      if ('destroy' in events && typeof events.destroy === 'function') events.destroy();
+    };
+  }
+
+  /** Ends the relay and every connection. The container, if it goes on, has no way out then. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#stream?.destroy();
+    this.#door?.close();
+    await this.#gate.close();
+  }
+
+  async #start(container: Docker.Container): Promise<void> {
+    const socket = this.#door ? [`${FOLDER}/${SOCKET}`] : [];
+    const exec = await container.exec({
+      Cmd: [`${FOLDER}/${RELAY}`, String(INSIDE.port), ...socket],
+      User: RELAY_USER,
+      AttachStdin: true,
+      AttachStdout: true,
+      AttachStderr: true,
+      Tty: false,
+    });
+    const stream = await exec.start({ hijack: true, stdin: true });
+    this.#stream = stream;
+    const ready = Promise.withResolvers<void>();
+    let listening = false;
+    let said = '';
+    const wire = new RelayWire({
+      send: (bytes) => void stream.write(bytes),
+      onReady: () => {
+        listening = true;
+        ready.resolve();
+      },
+      onConnection: (connection) => this.#gate.accept(connection),
+      onBroken: (why) => stream.destroy(new Error(`the relay sent ${why}`)),
+    });
+    stream.on(
+      'data',
+      demultiplexer((kind, chunk) => {
+        if (kind === 'out') wire.receive(chunk);
+        // What an engine says in place of a program it can't start.
+        if (!listening && said.length < 200) said += chunk.toString('utf8').slice(0, 200);
+      }),
+    );
+    stream.on('error', () => stream.destroy());
+    stream.on('end', () => stream.destroy());
+    stream.on('close', () => {
+      wire.close();
+      ready.reject(new Error(said.trim() || 'the relay ended'));
+      if (this.#stream !== stream) return;
+      this.#stream = undefined;
+      this.#again(container);
+    });
+    const timer = setTimeout(() => stream.destroy(new Error('the relay did not start')), READY_MS);
+    await ready.promise.finally(() => clearTimeout(timer));
+    this.#restarts = 0;
+  }
+
+  /** A relay that was killed is started again while its container runs. */
+  #again(container: Docker.Container): void {
+    if (this.#closed || this.#restarts >= RESTARTS) return;
+    this.#restarts++;
+    setTimeout(() => {
+      if (this.#closed || this.#stream) return;
+      // A container that has been stopped or removed refuses: then there is nothing to be let out.
+      this.#start(container).catch(() => undefined);
+    }, RESTART_MS).unref();
+  }
+}
+
+const folderOf = (cacheFolder: string, id: SandboxId): string => join(cacheFolder, 'egress', id);
+
+/** Removes what a container's way out left on the host. */
+export const forgetWayOut = (cacheFolder: string, id: SandboxId): Promise<void> =>
+  rm(folderOf(cacheFolder, id), { recursive: true, force: true });
+
+/** What a sandbox's variables say is its proxy's token. */
+function tokenIn(env: readonly string[]): string | undefined {
+  const url = env.find((entry) => entry.startsWith('HTTPS_PROXY='))?.slice('HTTPS_PROXY='.length);
+  return (url && URL.parse(url)?.password) || undefined;
+}
+
+/** The folder that is mounted, with the relay and the certificates in it. */
+async function furnish(folder: string, gate: Gate, engine: Engine): Promise<void> {
+  const version = await engine.docker.version();
+  const program = RELAY_PROGRAMS[version.Arch];
+  if (!program)
+    throw new SandboxUnavailable(
+      'engine',
+      `The engine runs on a processor (${version.Arch}) for which Drover has no relay, so its sandboxes would have no network; use an engine on amd64 or arm64.`,
+    );
+  // Other people of this machine have no business here; a user inside gets in past it, by the mount.
+  await mkdir(join(folder, '..'), { recursive: true, mode: 0o700 });
+  await mkdir(folder, { recursive: true });
+  await chmod(folder, 0o755);
+  await writeFile(join(folder, RELAY), Buffer.from(program, 'base64'));
+  await chmod(join(folder, RELAY), 0o755);
+  for (const { path, content } of gate.files) {
+    const file = join(folder, basename(path));
+    await writeFile(file, content);
+    await chmod(file, 0o644);
+  }
+}
+
+/** A unix socket for the relay, where there are any and its path is not too long for one. */
+async function openDoor(gate: Gate, path: string): Promise<Server | undefined> {
+  if (process.platform !== 'linux' || Buffer.byteLength(path) > LONGEST_SOCKET) return undefined;
+  await rm(path, { force: true });
+  const server = createServer({ allowHalfOpen: true }, (socket) => gate.accept(socket));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, resolve);
+  });
+  // Whoever is inside, whatever their number, may connect.
+  await chmod(path, 0o666);
+  server.unref();
+  return server;
+}
