@@ -59,6 +59,7 @@ export class Awake {
       workspaceFolder: deps.workspaceFolder,
       record: async (drafts) => void (await this.append(drafts)),
       inUse: () => this.state.sandbox,
+      lease: writer.fence,
       acting: () => acting(this.state),
       onProgress: (line) => deps.onProgress?.(id, line),
     };
@@ -177,8 +178,8 @@ export class Awake {
 
   toolbox(thread: ThreadState) {
     const depth = thread.parent === null ? 0 : 1;
-    const lifetime = this.state.environment.lifetime ?? 'session';
-    return this.deps.toolbox({ agent: thread.agent, roster: this.state.roster, depth, lifetime });
+    const { lifetime = 'session', workspace = 'bind' } = this.state.environment;
+    return this.deps.toolbox({ agent: thread.agent, roster: this.state.roster, depth, lifetime, workspace });
   }
 
   #own(item: Disposable): void {
