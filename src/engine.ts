@@ -7,6 +7,7 @@ import type { SessionId } from './protocol/ids.ts';
 import { REHEARSAL_MODEL } from './rehearsal/models.ts';
 import { createSandboxProvider } from './sandbox/provider.ts';
 import type { SandboxProvider } from './sandbox/sandbox.ts';
+import type { Desk } from './tools/desk.ts';
 import { createToolbox } from './tools/toolbox.ts';
 import type { SecretGuard } from './vault/guard.ts';
 import { withoutSecrets } from './vault/host-env.ts';
@@ -32,6 +33,8 @@ export interface EngineOptions {
   /** A writable folder of the extension's own; made if missing. */
   cacheFolder: string;
   onProgress(session: SessionId, line: string): void;
+  /** What the person's editor knows of the folder's files. */
+  desk?: Desk;
   /** Looks through what goes to the model and the panel. */
   guard?: SecretGuard | undefined;
 }
@@ -60,7 +63,7 @@ export function createEngine(options: EngineOptions): Engine {
     store: options.store,
     workspaceFolder: options.workspaceFolder,
     modelFor: (model) => (model === REHEARSAL_MODEL ? rehearsal : api),
-    toolbox: createToolbox,
+    toolbox: (of) => createToolbox({ ...of, ...(options.desk ? { desk: options.desk } : {}) }),
     sandboxes,
     policy: createPolicy(),
     guard: options.guard,

@@ -5,6 +5,7 @@ import type { ModelClient } from '../harness/model.ts';
 import { messageOf } from '../protocol/errors.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
+import { editorDesk } from './desk.ts';
 import { hasWork } from './going-on.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Project } from './project.ts';
@@ -57,6 +58,7 @@ export class Engines {
       rehearsalUrl: () => this.#rehearsal.url(),
       devcontainerCli: vscode.Uri.joinPath(this.#host.extension, 'dist', 'devcontainers-cli', 'devcontainer.js').fsPath,
       cacheFolder: vscode.Uri.joinPath(this.#host.storage, 'sandboxes').fsPath,
+      desk: editorDesk(project.path),
       onProgress: (session, line) => reporter.info(`${session}: ${line}`),
     });
     engine.harness.onPreview((id, preview) => this.#host.preview(id, preview));

@@ -2,7 +2,7 @@ import type { SessionStore } from '../log/log.ts';
 import type { Policy } from '../policy/policy.ts';
 import { type Disposable, disposable } from '../protocol/disposable.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
-import type { SandboxLifetime } from '../protocol/environment.ts';
+import type { SandboxLifetime, WorkspaceMode } from '../protocol/environment.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import type { Checkpoints, SandboxProvider } from '../sandbox/sandbox.ts';
@@ -32,12 +32,16 @@ export interface HarnessDeps {
   workspaceFolder: string;
   /** The source that serves a model id. */
   modelFor(model: string): ModelClient;
-  /** The tools of one thread; `depth` is 0 for the primary, 1 for its children; `lifetime` that of their sandboxes. */
+  /**
+   * The tools of one thread; `depth` is 0 for the primary, 1 for its children; `lifetime` that of their sandboxes,
+   * `workspace` whose files they work on.
+   */
   toolbox(of: {
     agent: AgentSnapshot;
     roster: readonly AgentSnapshot[];
     depth: number;
     lifetime: SandboxLifetime;
+    workspace: WorkspaceMode;
   }): Toolbox;
   sandboxes: SandboxProvider;
   /** Absent: no checkpoints of the files are kept. */

@@ -1,6 +1,6 @@
 import type { AgentToolset } from '../protocol/agent.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
-import type { SandboxLifetime } from '../protocol/environment.ts';
+import type { SandboxLifetime, WorkspaceMode } from '../protocol/environment.ts';
 import { bash } from './bash.ts';
 import { createAgentTool } from './delegation.ts';
 import { type Desk, noDesk } from './desk.ts';
@@ -35,18 +35,20 @@ export interface ToolboxOptions {
   depth: number;
   /** How long the sandbox of its calls lives. Default: as long as the session. */
   lifetime?: SandboxLifetime;
+  /** Whose files they work on. Default: the person's own. */
+  workspace?: WorkspaceMode;
   /** Default: nobody has an editor open. */
   desk?: Desk;
 }
 
 /** The tools of one agent: what its toolset enables, recall, and at depth 0, if it is a coordinator, delegation. */
 export function createToolbox(options: ToolboxOptions): Toolbox {
-  const { agent, roster, depth, lifetime = 'session', desk = noDesk } = options;
+  const { agent, roster, depth, lifetime = 'session', workspace = 'bind', desk = noDesk } = options;
   const enabledTools = TOOLSET.filter((tool) => enabled(agent, tool.spec.name));
   const tools = enabledTools.map((tool) => describedFor(tool, lifetime));
   tools.push(erased(getEvents));
   if (depth === 0 && agent.multiagent) tools.push(erased(createAgentTool(roster)));
-  return new BuiltinToolbox(tools, desk);
+  return new BuiltinToolbox(tools, workspace === 'bind' ? desk : { ...desk, unsaved: noDesk.unsaved });
 }
 
 /** An agent without `tools` has all of the toolset; one with `tools` has it only if they name it. */
