@@ -28,7 +28,7 @@ export interface Answer {
  */
 export async function answer(actions: Actions, session: LiveSession, given: Answer): Promise<void> {
   const known = session.state?.calls.get(given.call);
-  if (known && given.result === 'allow') await unsaved(session.project, known);
+  if (known && given.result === 'allow') await unsaved(session.folder, known);
   await actions.write(session, 'an approval was answered', (state) => {
     const call = waiting(state, given);
     return [

@@ -13,6 +13,8 @@ export const commandIds = [
   'alwaysAllow',
   'manageRules',
   'showDiff',
+  'reviewChanges',
+  'applyChanges',
   'archiveSession',
   'unarchiveSession',
   'addVault',

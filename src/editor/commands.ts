@@ -10,6 +10,7 @@ import { needTrust, Refusal } from './refusal.ts';
 import { rehearse } from './rehearse.ts';
 import { alwaysAllow, manageRules } from './rules.ts';
 import { openSample } from './sample.ts';
+import { chooseAndApply, dropCopy, mayDropCopy, reviewChanges } from './session-changes.ts';
 import { settings } from './settings.ts';
 import { askForSession, createSession } from './start-session.ts';
 import { chooseVaults, vaultHandlers } from './vault-commands.ts';
@@ -108,6 +109,16 @@ export const handlers: Record<CommandId, Handler> = {
     await app.showDiff(session, call);
   },
 
+  async reviewChanges(app, args) {
+    const session = await withCopy(app, args, 'Drover: review the changes of which session?');
+    if (session) await reviewChanges(session);
+  },
+
+  async applyChanges(app, args) {
+    const session = await withCopy(app, args, 'Drover: apply the changes of which session?');
+    if (session) await chooseAndApply(app.actions, session);
+  },
+
   async archiveSession(app, args) {
     const session =
       sessionIn(app, args) ?? (await pickSession(app, 'Drover: archive which session?', () => app.sessions.active()));
@@ -120,7 +131,9 @@ export const handlers: Record<CommandId, Handler> = {
       await app.actions.interrupt(session, 'sidebar');
       await app.actions.rest(session, INTERRUPT_MS);
     }
+    if (!(await mayDropCopy(app.actions, session, 'Archive'))) return;
     await app.actions.archive(session, true, 'sidebar');
+    await dropCopy(session);
   },
 
   async unarchiveSession(app, args) {
@@ -195,6 +208,12 @@ export const handlers: Record<CommandId, Handler> = {
     app.reporter.showLog();
   },
 };
+
+/** The session that a command is for, among those that work on copies of their own. */
+async function withCopy(app: App, args: readonly unknown[], title: string): Promise<LiveSession | undefined> {
+  const isolated = () => app.sessions.active().filter((one) => one.state?.environment.workspace === 'isolated');
+  return sessionIn(app, args) ?? app.panels.active() ?? (await pickSession(app, title, isolated));
+}
 
 /** Nobody should allow what they have not looked at: a call that is on no screen is shown, and the command asked for again. */
 async function showFirst(app: App, { session, call }: Waiting, what: string): Promise<void> {

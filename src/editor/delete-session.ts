@@ -2,6 +2,7 @@ import * as vscode from 'vscode';
 import type { App } from './app.ts';
 import type { LiveSession } from './live-session.ts';
 import { needTrust, Refusal } from './refusal.ts';
+import { dropCopy, mayDropCopy } from './session-changes.ts';
 
 const DELETE = 'Delete for Good';
 
@@ -12,10 +13,12 @@ export async function deleteSession(app: App, session: LiveSession): Promise<voi
   const message = `Delete “${session.title}” for good?`;
   if ((await vscode.window.showWarningMessage(message, { modal: true, detail: whatGoes(session) }, DELETE)) !== DELETE)
     return;
+  if (!(await mayDropCopy(app.actions, session, 'Delete'))) return;
   // It may have begun to work while the question stood there.
   assertIdle(session);
   // Its sandbox goes as when it is archived: with a record, so that a failure half-way can be taken up again.
   if (session.state?.sandbox) await app.actions.archive(session, true, 'command');
+  await dropCopy(session);
   await session.project.store.delete(session.id);
   app.panels.get(session)?.close();
 }

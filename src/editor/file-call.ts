@@ -1,6 +1,5 @@
 import type { ToolCall } from '../session/state.ts';
 import { hostPath } from './host-path.ts';
-import type { Project } from './project.ts';
 
 /** A call that changes one file. */
 export type FileCall =
@@ -19,7 +18,7 @@ export function fileCall(call: Pick<ToolCall, 'name' | 'input'>): FileCall | und
 }
 
 /** The file on this machine that a call would change. */
-export function changedFile(project: Project, call: Pick<ToolCall, 'name' | 'input'>): string | undefined {
+export function changedFile(folder: string, call: Pick<ToolCall, 'name' | 'input'>): string | undefined {
   const change = fileCall(call);
-  return change && hostPath(project, change.path);
+  return change && hostPath(folder, change.path);
 }

@@ -4,6 +4,7 @@ import { messageOf } from '../protocol/errors.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Access } from '../protocol/panel.ts';
 import type { LogRecord } from '../protocol/record.ts';
+import { workFolder } from '../sandbox/work-folder.ts';
 import { apply, fold, pendingApprovals } from '../session/fold.ts';
 import { FOLD_VERSION, Folding } from '../session/snapshot.ts';
 import type { SessionState, ToolCall } from '../session/state.ts';
@@ -85,6 +86,12 @@ export class LiveSession implements Disposable {
     return (
       before?.pid !== this.holder?.pid || before?.fence !== this.holder?.fence || before?.host !== this.holder?.host
     );
+  }
+
+  /** The folder that its calls see as their workspace: the project's own, or a copy. */
+  get folder(): string {
+    const environment = this.state?.environment ?? {};
+    return workFolder({ session: this.id, environment, workspaceFolder: this.project.path });
   }
 
   get title(): string {

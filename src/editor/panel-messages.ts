@@ -68,7 +68,7 @@ async function act(
 }
 
 async function openFile(session: LiveSession, path: string): Promise<void> {
-  const file = hostPath(session.project, path);
+  const file = hostPath(session.folder, path);
   if (!file) throw new Refusal(`${path} is not inside the workspace folder, so it can't be opened here.`);
   try {
     await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(file));

@@ -23,6 +23,7 @@ export class Panels {
   readonly #memory: PanelMemory;
   readonly #left: ReturnType<PanelMemory['left']>;
   #activeRunning: boolean | undefined;
+  #activeIsolated: boolean | undefined;
   readonly #owned = new Disposables();
   readonly #visibleChanged = new Emitter<void>();
   /** A panel has come on or left the screen. */
@@ -140,6 +141,10 @@ export class Panels {
     if (running !== this.#activeRunning)
       void vscode.commands.executeCommand('setContext', 'drover.activeRunning', running);
     this.#activeRunning = running;
+    const isolated = this.active()?.state?.environment.workspace === 'isolated';
+    if (isolated !== this.#activeIsolated)
+      void vscode.commands.executeCommand('setContext', 'drover.activeIsolated', isolated);
+    this.#activeIsolated = isolated;
     const open = [...this.#panels.values()].map((panel) => ({ session: panel.session.id, label: panel.title }));
     void this.#memory.keep(open);
   }

@@ -20,7 +20,7 @@ export async function showDiff(documents: DiffDocuments, session: LiveSession, i
   const call = session.state?.calls.get(id);
   const change = call && fileCall(call);
   if (!call || !change) throw new Refusal('Only a call that edits or writes a file has a diff to show.');
-  const path = hostPath(session.project, change.path);
+  const path = hostPath(session.folder, change.path);
   if (!path) throw new Refusal(`${change.path} is not inside the workspace folder, so it can't be compared here.`);
   const current = await textOf(path);
   const sides = call.result?.outcome === 'ok' ? done(change, current) : ahead(change, current);

@@ -134,6 +134,7 @@ function context(session: LiveSession): string {
   const parts = ['session', mode];
   if (session.interrupted) parts.push('interrupted');
   else if (session.running) parts.push('running');
+  if (session.state?.environment.workspace === 'isolated') parts.push('isolated');
   return parts.join(':');
 }
 

@@ -116,7 +116,7 @@ describe('A path that an agent names', () => {
   it('is found where the folder is, and nowhere else', async () => {
     await using stage = await Stage.open();
     const { project } = stage;
-    const at = (path: string) => hostPath(project, path)?.slice(project.path.length);
+    const at = (path: string) => hostPath(project.path, path)?.slice(project.path.length);
     assert.equal(at('src/a.js'), '/src/a.js');
     assert.equal(at('./src/../b.js'), '/b.js');
     assert.equal(at('/workspaces/anything/src/a.js'), '/src/a.js');

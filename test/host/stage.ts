@@ -74,6 +74,24 @@ export class Stage {
     return { session: await this.find(id), calls: ids };
   }
 
+  /** The same, of a session that works on a copy of its own. */
+  async isolated(...calls: Call[]): Promise<LiveSession> {
+    const id = mint.session();
+    const [created, ...rest] = asking(
+      id,
+      calls,
+      calls.map(() => mint.event()),
+    );
+    if (created?.event.type !== 'drover.session_created' || !('environment' in created.event)) throw new Error('No start.');
+    const environment = { ...created.event.environment, workspace: 'isolated' as const };
+    const writer = await this.project.store.create(id, [
+      { ...created, event: { ...created.event, environment } },
+      ...rest,
+    ]);
+    await writer.release();
+    return await this.find(id);
+  }
+
   async find(id: SessionId): Promise<LiveSession> {
     const session = await this.sessions.find(id);
     if (!session) throw new Error(`The session ${id} is not found.`);

@@ -14,6 +14,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../protocol/errors.ts';
+import type { SessionId } from '../../protocol/ids.ts';
 import { draft } from '../../protocol/record.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { type Base, copyPaths, readBase, stampOf, writeBase } from './base.ts';
@@ -67,6 +68,18 @@ async function makeCopy(owner: CopyOwner): Promise<void> {
       { cause: error },
     );
   }
+}
+
+/** Removes a session's copy and what is kept beside it, if it has one. No sandbox may use it any more. */
+export async function removeCopy(workspaceFolder: string, session: SessionId): Promise<void> {
+  const { copy, partial, base } = copyPaths(workspaceFolder, session);
+  await rm(partial, { recursive: true, force: true });
+  // Under the other name, what a crash leaves of it is not taken for a whole one.
+  await rename(copy, partial).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+  });
+  await rm(base, { force: true });
+  await rm(partial, { recursive: true, force: true, maxRetries: 3 });
 }
 
 interface Copied {
