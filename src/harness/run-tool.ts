@@ -1,3 +1,4 @@
+import { AppendFailed, LeaseLost } from '../log/log.ts';
 import { text } from '../protocol/content.ts';
 import type { EventId, ExecutionId, SandboxId, ThreadId } from '../protocol/ids.ts';
 import { mint } from '../protocol/ids.ts';
@@ -71,13 +72,28 @@ async function acquire(awake: Awake, thread: ThreadId, signal: AbortSignal): Pro
   const aborted = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
-  const acquiring = awake.deps.sandboxes.acquire(awake.ownerFor(thread));
+  const acquiring = acquireShared(awake, thread);
   // If nobody waits for it any more, its failure is in the log already.
   acquiring.then(
     (sandbox) => signal.aborted && release(awake, sandbox),
     () => undefined,
   );
   return Promise.race([acquiring, aborted]);
+}
+
+/**
+ * One that is being made is shared, also with the harness that began it, which may have been stopped since: it can't say
+ * in the log what it has made, and so has made nothing. Then one is made anew for us.
+ */
+async function acquireShared(awake: Awake, thread: ThreadId): Promise<Sandbox> {
+  const owner = awake.ownerFor(thread);
+  try {
+    return await awake.deps.sandboxes.acquire(owner);
+  } catch (error) {
+    const unsaid = error instanceof LeaseLost || error instanceof AppendFailed;
+    if (!unsaid || awake.stopped) throw error;
+    return awake.deps.sandboxes.acquire(owner);
+  }
 }
 
 const cancelled: Outcome = {

@@ -73,10 +73,13 @@ function effectProblems(effects: readonly string[]): string[] {
   });
 }
 
+/** What a killed container is; an engine that was itself killed while it took one away calls that `dead`. */
+const DEAD = ['exited', 'dead'];
+
 /** One sandbox lives; those that were lost, or half made, are gone. */
 function containerProblems(course: Course, mayBeDead: boolean): string[] {
   const states = course.containers('{{.State}}');
-  const left = states.filter((state) => !(mayBeDead && state === 'exited'));
+  const left = states.filter((state) => !(mayBeDead && DEAD.includes(state)));
   const fine = left.join() === 'running' || (mayBeDead && left.length === 0);
   return fine ? [] : [`the containers left are: ${states.join() || 'none'}`];
 }

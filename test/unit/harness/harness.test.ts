@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { LeaseHeld } from '../../../src/log/log.ts';
+import { AppendFailed, LeaseHeld, LeaseLost } from '../../../src/log/log.ts';
 import { openStore } from '../../../src/log/store.ts';
 import { text } from '../../../src/protocol/content.ts';
 import { mint } from '../../../src/protocol/ids.ts';
@@ -335,6 +335,21 @@ describe('hands', () => {
     expect(call?.result?.outcome).toBe('failed');
     expect(JSON.stringify(call?.result?.content)).toContain('start Docker');
   });
+
+  it.each([new LeaseLost(), new AppendFailed('The session could not be saved: the disk was full.')])(
+    'are made anew if a harness had begun to make them that could not say so in the log ($name)',
+    async (error) => {
+      const rig = await Rig.open();
+      const acquire = rig.sandboxes.acquire.bind(rig.sandboxes);
+      rig.sandboxes.prepare = () => undefined;
+      rig.sandboxes.acquire = () => {
+        rig.sandboxes.acquire = acquire;
+        return Promise.reject(error);
+      };
+      const state = await rig.run('[rehearsal:call tool=bash] {"command": "echo here"}');
+      expect([...state.calls.values()].map(({ result }) => result?.outcome)).toEqual(['ok']);
+    },
+  );
 
   it('that die under a command give "lost", and the next call gets fresh ones', async () => {
     const rig = await Rig.open();
