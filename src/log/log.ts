@@ -2,6 +2,7 @@ import type { Disposable } from '../protocol/disposable.ts';
 import { DroverError } from '../protocol/errors.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
+import type { ForkPoint } from './fork.ts';
 import type { Verification } from './verify.ts';
 
 /** The door of `log/`: where sessions are kept. One store per workspace folder, rooted at its `.drover`. */
@@ -12,6 +13,11 @@ export interface SessionStore {
   list(): Promise<SessionId[]>;
   /** Makes the session's folder and appends its first records; the caller holds the lease. */
   create(id: SessionId, first: readonly Draft[]): Promise<SessionWriter>;
+  /**
+   * Makes a session from the beginning of another, which is only read: its log's bytes up to a record, the blobs they
+   * name, then `drafts`. It appears as a whole, and nobody holds it. Throws `SessionMissing`, `AppendFailed`.
+   */
+  fork(from: ForkPoint, id: SessionId, drafts: readonly Draft[]): Promise<void>;
   /** Reads a session. Never writes, never deletes. */
   read(id: SessionId): Promise<SessionReading>;
   /** Reads a session into `sink`, from a state that version `fold` has folded and kept, if there is one. Never writes. */

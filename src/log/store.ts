@@ -7,6 +7,7 @@ import { readBlob } from './blobs.ts';
 import { deleteSession } from './delete.ts';
 import { appendFailure } from './failure.ts';
 import { Follower } from './follow.ts';
+import { type ForkPoint, forkSession } from './fork.ts';
 import { type Holder, LeaseFile, type LeaseOptions } from './lease.ts';
 import {
   AppendFailed,
@@ -97,6 +98,13 @@ class Store implements SessionStore {
     const writer = await this.#register(opening, createWriter(opening, first));
     for (const look of this.#watchers) look.run();
     return writer;
+  }
+
+  async fork(from: ForkPoint, id: SessionId, drafts: readonly Draft[]): Promise<void> {
+    const { folder, lease } = this.#opening(id);
+    if (await isFolder(folder)) throw sessionExists(id);
+    await forkSession(this.root, from, id, drafts, lease.now());
+    for (const look of this.#watchers) look.run();
   }
 
   async read(id: SessionId): Promise<SessionReading> {

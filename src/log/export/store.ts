@@ -61,6 +61,10 @@ export class ExportStore implements SessionStore {
     throw new ReadOnlyExport();
   }
 
+  async fork(): Promise<never> {
+    throw new ReadOnlyExport();
+  }
+
   async acquire(): Promise<never> {
     throw new ReadOnlyExport();
   }
