@@ -32,7 +32,10 @@ const IDLE: Readonly<Record<string, Words>> = {
 /** What the session does, or why it does nothing. What needs the person comes first. */
 export function sessionWords(session: SessionState, access: Access, interrupted: boolean): Words {
   const waiting = pendingApprovals(session).length;
-  if (access.mode === 'read_only') return { text: 'Read-only', icon: 'lock', tone: 'quiet', more: access.why };
+  if (access.mode === 'read_only') {
+    const text = interrupted ? 'Read-only: at work until its last event' : 'Read-only';
+    return { text, icon: 'lock', tone: 'quiet', more: access.why };
+  }
   if (access.mode === 'follow') {
     const doing = waiting > 0 ? `${count(waiting, 'approval')} pending there` : threadDoing(session);
     return { text: `Follows another window: ${doing}`, icon: 'eye', tone: 'quiet', more: access.holder };

@@ -6,6 +6,7 @@ import type { BlobRef, LogRecord } from '../src/protocol/record.ts';
 import { apply, fold } from '../src/session/fold.ts';
 import type { SessionState, ToolCall } from '../src/session/state.ts';
 import { Approvals } from './approvals.ts';
+import { ms } from './format.ts';
 import { Heartbeat, type Link } from './heartbeat.ts';
 import { Host } from './host.ts';
 import { Intake } from './intake.ts';
@@ -95,8 +96,12 @@ export class Store {
     return this.#heartbeat.link;
   }
 
-  /** The host's clock, ms since 1970: durations of what still runs are measured against it. */
+  /**
+   * The host's clock, ms since 1970: durations of what still runs are measured against it. Where nobody works any more
+   * it stands at the last event: what was under way then has not gone on since.
+   */
   now(): number {
+    if (this.interrupted && this.session) return ms(this.session.updatedAt);
     return Date.now() + this.#clockOffset;
   }
 

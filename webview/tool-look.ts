@@ -126,8 +126,11 @@ export function outcomeStanding(result: CallResult): Standing {
   return { words, icon: 'error', tone: 'bad' };
 }
 
-/** @param ranMs how long it has been running. */
-export function standing(phase: CallPhase, call: ToolCall, ranMs: number): Standing {
+/**
+ * @param ranMs how long it has been running.
+ * @param left nobody works on the session any more.
+ */
+export function standing(phase: CallPhase, call: ToolCall, ranMs: number, left: boolean): Standing {
   if (call.result) return outcomeStanding(call.result);
   switch (phase) {
     case 'asking':
@@ -139,6 +142,7 @@ export function standing(phase: CallPhase, call: ToolCall, ranMs: number): Stand
     case 'refused':
       return { words: 'refused', icon: 'error', tone: 'bad' };
     case 'running':
+      if (left) return { words: 'was running at the last event', icon: 'debug-disconnect', tone: 'warn' };
       return { words: ranMs < 1000 ? 'running' : `running, ${duration(ranMs)}`, icon: 'loading', tone: 'busy' };
     case 'void':
       return { words: 'never started: its reply was cut off', icon: 'circle-slash', tone: 'quiet' };

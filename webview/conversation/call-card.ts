@@ -48,7 +48,7 @@ function fileLink(store: Store, call: ToolCall): TemplateResult | typeof nothing
 export function callCard(store: Store, session: SessionState, call: ToolCall, foreign: boolean): TemplateResult {
   const phase = callPhase(session, call);
   const took = ranMs(call, store.now());
-  const stand = standing(phase, call, took ?? 0);
+  const stand = standing(phase, call, took ?? 0, store.interrupted);
   const open = store.expanded.get(outputKey(call.id)) ?? false;
   const asker = session.threads.get(call.thread)?.agentName ?? '';
   const what = summary(call.name, call.input);

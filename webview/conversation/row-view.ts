@@ -74,7 +74,7 @@ function liveRow(block: LiveBlock): TemplateResult {
 
 function waitingRow(store: Store, row: Extract<Row, { kind: 'waiting' }>): TemplateResult {
   if (store.interrupted) {
-    return html`<div class="line warn">${icon('debug-disconnect')}<span class="words">A request to the model was open when its window went away.</span></div>`;
+    return html`<div class="line warn">${icon('debug-disconnect')}<span class="words">A request to the model was open at the last event.</span></div>`;
   }
   const model = row.request.model ?? 'the model';
   const since = store.now() - ms(row.request.at);

@@ -93,7 +93,7 @@ function placeWords(store: Store, session: SessionState, call: ToolCall): string
 function callStory(store: Store, session: SessionState, call: ToolCall, records: readonly LogRecord[]): Story {
   const phase = callPhase(session, call);
   const took = ranMs(call, store.now());
-  const stand = standing(phase, call, took ?? 0);
+  const stand = standing(phase, call, took ?? 0, store.interrupted);
   const local = records[0]?.local ?? {};
   const exit = call.result?.exitCode;
   return {

@@ -87,6 +87,20 @@ describe.skipIf(!hasBrowser)('the panel and its host', { timeout: 40_000 }, () =
     expect(await panel.page.getByRole('button', { name: 'Interrupt', exact: true }).count()).toBe(0);
   });
 
+  it('shows an exported session that was at work as it was at its last event, and lets no clock run', async () => {
+    const panel = await desk.panel();
+    const fixture = twoThreads();
+    const started = fixture.records.findIndex(({ event }) => event.type === 'drover.tool_started');
+    await panel.open({ ...fixture, records: fixture.records.slice(0, started + 1) });
+    await panel.host({ type: 'access', access: { mode: 'read_only', why: 'It was imported.' }, interrupted: true });
+    await panel.page.getByText('Read-only: at work until its last event').waitFor();
+    await panel.page.getByText('was running at the last event').first().waitFor();
+    const shown = await words(panel.page.locator('body'));
+    await panel.page.waitForTimeout(1500);
+    expect(await words(panel.page.locator('body'))).toBe(shown);
+    expect(await panel.page.locator('.codicon-modifier-spin').count()).toBe(0);
+  });
+
   it('offers a key or a rehearsal where there is no key', async () => {
     const panel = await desk.panel();
     await panel.open(noKey());
