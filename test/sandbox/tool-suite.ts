@@ -7,18 +7,11 @@ import { mint } from '../../src/protocol/ids.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { writeBytes } from '../../src/tools/write.ts';
 import { makeFolder } from '../support/temp.ts';
+import { fileSuite, pngOf } from './file-suite.ts';
 import type { Rig } from './rig.ts';
 import { call, contextFor, said, toolbox } from './tool-rig.ts';
 
 const bytes = (path: string) => readFile(path).then((buffer) => buffer.toString('latin1'));
-
-/** A picture's header, and so many bytes after it. */
-function pngOf(width: number, height: number, more: number): Buffer {
-  const header = Buffer.from('89504e470d0a1a0a0000000d494844520000000000000000080200000000000000', 'hex');
-  header.writeUInt32BE(width, 16);
-  header.writeUInt32BE(height, 20);
-  return Buffer.concat([header, Buffer.alloc(more, 7)]);
-}
 
 /** What the tools promise, in whatever sandbox they run. `at` gives the rig and the sandbox once they exist. */
 export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
@@ -319,6 +312,8 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
     expect(bad.kind).toBe('failed');
     expect(said(bad)).toMatch(/could not be made/);
   });
+
+  fileSuite(at);
 
   it('a read-only file is refused and left alone', async () => {
     await rig.put('locked.txt', 'locked\n');
