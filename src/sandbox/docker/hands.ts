@@ -15,10 +15,11 @@ import { type DevcontainerTools, type UpRequest, upDevcontainer } from './devcon
 import { findConfig, NoConfig } from './devcontainer-config.ts';
 import { GuardNotes } from './guard-notes.ts';
 import { makeRoom, Strays, stopIdle, USUAL_LIMITS } from './housekeeping.ts';
-import { IMAGE_TARGET, startImage } from './image.ts';
+import { IMAGE_TARGET, needImage, startImage } from './image.ts';
 import { ImageNotes } from './image-notes.ts';
 import { type Keeper, KeptSandbox } from './kept-sandbox.ts';
 import { LABEL, labelsFor, withLabels } from './labels.ts';
+import { imageWithPackages, managersOf } from './packages.ts';
 import { bindMounts, planFor } from './plan.ts';
 import { settle } from './settle.ts';
 import { WaysOut } from './ways-out.ts';
@@ -55,7 +56,10 @@ export class DockerHands implements Hands {
 
   recipe(environment: Environment): string {
     const { config } = environment;
-    if (config.type === 'image') return `image ${config.image}`;
+    if (config.type === 'image') {
+      const managers = managersOf(config.packages).map(([name, entries]) => `${name} ${entries.length}`);
+      return `image ${config.image}${managers.length > 0 ? ` with packages (${managers.join(', ')})` : ''}`;
+    }
     if (config.type === 'devcontainer') return config.path ?? 'devcontainer.json';
     return config.type;
   }
@@ -68,7 +72,8 @@ export class DockerHands implements Hands {
     const up = this.#upRequest(engine, owner, id, guarded);
     const image = this.#imageFor(owner);
     if (image !== undefined) {
-      const container = await startImage(engine, up.planAt(IMAGE_TARGET), image, owner.onProgress);
+      const furnished = await this.#withPackages(engine, owner, id, image);
+      const container = await startImage(engine, up.planAt(IMAGE_TARGET), furnished, owner.onProgress);
       const sandbox = await this.#keep({ engine, owner, id, container, guarded });
       return { sandbox, detail: `container ${container.id.slice(0, 12)} of ${image}` };
     }
@@ -77,6 +82,23 @@ export class DockerHands implements Hands {
     this.#images.used((await container.inspect()).Config.Image, owner.workspaceFolder);
     const sandbox = await this.#keep({ engine, owner, id, container, guarded, up, ...(user ? { user } : {}) });
     return { sandbox, detail: `container ${containerId.slice(0, 12)} from devcontainer.json` };
+  }
+
+  /** The image as its environment wants it; made at the first need. */
+  async #withPackages(engine: Engine, owner: SandboxOwner, id: SandboxId, image: string): Promise<string> {
+    const { config } = owner.environment;
+    const packages = config.type === 'image' ? config.packages : undefined;
+    if (managersOf(packages).length === 0 || !packages) return image;
+    await needImage(engine, image, owner.onProgress);
+    const { onProgress } = owner;
+    return await imageWithPackages({
+      engine,
+      image,
+      packages,
+      way: this.#ways.get(id),
+      signal: this.#signal,
+      onProgress,
+    });
   }
 
   #upRequest(engine: Engine, owner: SandboxOwner, id: SandboxId, guarded: readonly GuardedPath[]): UpRequest {

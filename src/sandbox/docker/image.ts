@@ -46,6 +46,16 @@ function notStarted(image: string, error: unknown): SandboxUnavailable {
   return new SandboxUnavailable('container', why, { cause: error });
 }
 
+/** Sees that the image is on the engine; pulls it if it is not. Throws `SandboxUnavailable`. */
+export async function needImage(engine: Engine, image: string, onProgress?: (line: string) => void): Promise<void> {
+  try {
+    await engine.docker.getImage(image).inspect();
+  } catch (error) {
+    if (statusOf(error) !== 404) throw error;
+    await pull(engine, image, onProgress);
+  }
+}
+
 async function createContainer(
   engine: Engine,
   options: Docker.ContainerCreateOptions,

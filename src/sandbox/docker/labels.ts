@@ -12,6 +12,8 @@ export const LABEL = {
   lease: 'drover.lease',
   /** The workspace folder's path inside. */
   inside: 'drover.inside',
+  /** Of an image: it is another one with the packages of an environment, kept so that they are installed once. */
+  packages: 'drover.packages',
 } as const;
 
 export function labelsFor(
