@@ -6,11 +6,13 @@ import { createPolicy } from './policy/policy.ts';
 import type { SessionId } from './protocol/ids.ts';
 import { REHEARSAL_MODEL } from './rehearsal/models.ts';
 import { createSandboxProvider } from './sandbox/provider.ts';
-import type { SandboxProvider } from './sandbox/sandbox.ts';
+import type { Checkpoints, SandboxProvider } from './sandbox/sandbox.ts';
 import type { Desk } from './tools/desk.ts';
 import { createToolbox } from './tools/toolbox.ts';
+import type { Egress } from './vault/egress.ts';
 import type { SecretGuard } from './vault/guard.ts';
 import { withoutSecrets } from './vault/host-env.ts';
+import type { EgressOptions } from './vault/proxy.ts';
 
 /*
  * Puts the rooms that run sessions together, for one workspace folder. Nothing here knows the editor; what it needs of
@@ -19,6 +21,8 @@ import { withoutSecrets } from './vault/host-env.ts';
 
 export interface EngineOptions {
   store: SessionStore;
+  /** Absent: no checkpoints of the files are kept. */
+  checkpoints?: Checkpoints;
   /** Absolute path. */
   workspaceFolder: string;
   apiKey(): Promise<string | undefined>;
@@ -37,6 +41,8 @@ export interface EngineOptions {
   desk?: Desk;
   /** Looks through what goes to the model and the panel. */
   guard?: SecretGuard | undefined;
+  /** What a session's sandbox may use of the folder's vaults, and how what is outside is reached. */
+  egress?: EgressOptions;
 }
 
 export interface Engine {
@@ -58,9 +64,11 @@ export function createEngine(options: EngineOptions): Engine {
     devcontainerCli: options.devcontainerCli,
     cacheFolder: options.cacheFolder,
     env: sandboxEnv(options.dockerHost),
+    egress: lateEgress(options.egress),
   });
   const harness = createHarness({
     store: options.store,
+    ...(options.checkpoints ? { checkpoints: options.checkpoints } : {}),
     workspaceFolder: options.workspaceFolder,
     modelFor: (model) => (model === REHEARSAL_MODEL ? rehearsal : api),
     toolbox: (of) => createToolbox({ ...of, ...(options.desk ? { desk: options.desk } : {}) }),
@@ -94,6 +102,17 @@ function sandboxEnv(dockerHost: string): NodeJS.ProcessEnv {
 /** The client of the service itself, with the person's own key. */
 export const apiClient = (options: Pick<EngineOptions, 'apiKey' | 'baseUrl'>): ModelClient =>
   createAnthropicClient({ apiKey: options.apiKey, baseUrl: () => options.baseUrl() || undefined });
+
+/** The proxy is loaded with the first sandbox: a session without tools never needs it. */
+function lateEgress(options: EgressOptions | undefined): Egress {
+  let made: Promise<Egress> | undefined;
+  return {
+    async open(session, token) {
+      made ??= import('./vault/proxy.ts').then(({ createEgress }) => createEgress(options));
+      return (await made).open(session, token);
+    },
+  };
+}
 
 /** A client that is made at its first use. One that could not be made is tried again. */
 function later(make: () => Promise<ModelClient>): ModelClient {

@@ -43,13 +43,15 @@ export class Engines {
 
   async open(project: Project): Promise<Engine> {
     needTrust();
-    const [{ createEngine }, { createGuard }] = await Promise.all([
+    const [{ createEngine }, { createGuard }, { sessionSecrets }] = await Promise.all([
       import('../engine.ts'),
       import('../vault/outgoing.ts'),
+      import('../vault/session-secrets.ts'),
     ]);
     const { reporter, secrets } = this.#host;
     const engine = createEngine({
       store: project.store,
+      checkpoints: await project.checkpoints(),
       workspaceFolder: project.path,
       apiKey: () => secrets.key(),
       guard: createGuard(secrets.redactor),
@@ -59,6 +61,11 @@ export class Engines {
       devcontainerCli: vscode.Uri.joinPath(this.#host.extension, 'dist', 'devcontainers-cli', 'devcontainer.js').fsPath,
       cacheFolder: vscode.Uri.joinPath(this.#host.storage, 'sandboxes').fsPath,
       desk: editorDesk(project.path),
+      egress: {
+        secrets: async (session, ids) => sessionSecrets(await secrets.vaults(project.store.root), session, ids),
+        upstreamProxy: () => settings(project.uri).httpProxy || undefined,
+        privateRanges: settings(project.uri).privateRanges,
+      },
       onProgress: (session, line) => reporter.info(`${session}: ${line}`),
     });
     engine.harness.onPreview((id, preview) => this.#host.preview(id, preview));

@@ -11,6 +11,10 @@ export interface Settings {
   contextStrategy: string;
   /** Empty: found by the sandbox provider. */
   dockerHost: string;
+  /** URL of the proxy that the machine itself needs, VS Code's own setting or the usual variable; empty: none. */
+  httpProxy: string;
+  /** Private address ranges (CIDR) that sandboxes may reach. */
+  privateRanges: string[];
 }
 
 export function settings(scope?: vscode.Uri): Settings {
@@ -23,5 +27,16 @@ export function settings(scope?: vscode.Uri): Settings {
     defaultEnvironment: text('defaultEnvironment'),
     contextStrategy: text('contextStrategy'),
     dockerHost: text('docker.host'),
+    httpProxy:
+      vscode.workspace
+        .getConfiguration('http', scope ?? null)
+        .get('proxy', '')
+        .trim() ||
+      (process.env.HTTPS_PROXY ?? process.env.https_proxy ?? ''),
+    privateRanges: drover.get<string[]>('network.privateRanges', []).filter(isRange),
   };
 }
+
+/** One that is none would open nothing, and an address without its length would open too much. */
+const isRange = (text: string): boolean =>
+  /^([\d.]+\/(3[0-2]|[12]?\d)|[\da-fA-F:]+\/(12[0-8]|1[01]\d|[1-9]?\d))$/.test(text);

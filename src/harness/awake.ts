@@ -14,6 +14,7 @@ import { askModel } from './ask-model.ts';
 import { keeperFor } from './checkpoints.ts';
 import { closeCall, deliver, startChild } from './delegation.ts';
 import type { HarnessDeps } from './harness.ts';
+import { egressOwner } from './egress-owner.ts';
 import { keepState } from './keep.ts';
 import { applyInterrupt, closeRequest } from './mend.ts';
 import { recoverTool, runTool } from './run-tool.ts';
@@ -62,6 +63,7 @@ export class Awake {
       lease: writer.fence,
       acting: () => acting(this.state),
       onProgress: (line) => deps.onProgress?.(id, line),
+      egress: egressOwner(this),
     };
     this.checkpoints = keeperFor(this);
     this.#own(writer.onAppend((records) => this.#apply(records)));

@@ -2,6 +2,7 @@ import type { Environment } from '../protocol/environment.ts';
 import { DroverError } from '../protocol/errors.ts';
 import type { EventId, ExecutionId, SandboxId, SessionId } from '../protocol/ids.ts';
 import type { Draft, Seq } from '../protocol/record.ts';
+import type { EgressOwner } from '../vault/egress.ts';
 
 /** The interface of `sandbox/`: hands that run one program at a time and can die without taking the session along. */
 export interface Sandbox {
@@ -93,6 +94,8 @@ export interface SandboxOwner {
   acting?: () => ReadonlySet<SandboxId>;
   /** A line of progress for people, such as the build's output. */
   onProgress?: (line: string) => void;
+  /** For the sandbox's way out. Absent: it has no credentials, and nobody is asked for a host. */
+  egress?: EgressOwner;
 }
 
 /** Makes, finds and removes sandboxes. It keeps no truth of its own: labels on the engine and the log say what exists. */

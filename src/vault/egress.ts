@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { Networking } from '../protocol/environment.ts';
-import type { ExecutionId, SessionId } from '../protocol/ids.ts';
+import type { ExecutionId, SessionId, VaultId } from '../protocol/ids.ts';
 import type { Draft } from '../protocol/record.ts';
 
 /*
@@ -52,21 +52,26 @@ export interface HostWanted {
   execution?: ExecutionId;
 }
 
+/** What a session's way out needs to know of the session, and tells it. */
+export interface EgressOwner {
+  /** Whose credentials the sandbox may use, in the order in which they count. */
+  vaultIds: readonly VaultId[];
+  /** Hosts of the agent's MCP servers, which `allow_mcp_servers` opens. */
+  mcpHosts: readonly string[];
+  /** Told before the request is refused. */
+  onTripped(what: Tripped): void;
+  /** Whether a host that no rule names is let through this once. The connection waits for the answer. */
+  ask(wanted: HostWanted): Promise<boolean>;
+}
+
 export interface EgressSession {
   session: SessionId;
   /** Absent = limited to package managers. */
   networking: Networking | undefined;
-  /** Hosts of the agent's MCP servers, which `allow_mcp_servers` opens. */
-  mcpHosts?: readonly string[];
-  secrets: SessionSecrets | undefined;
+  /** Asked for each time: a sandbox outlives the one it was made for. Undefined: nobody is there to be told or asked. */
+  owner(): EgressOwner | undefined;
   /** Appends the ledger's `drover.egress` to the session's log. */
   record(drafts: Draft[]): Promise<void>;
-  /** Told before the request is refused. */
-  onTripped?(what: Tripped): void;
-  /**
-   * Whether this once a host that no rule names is let through; absent = never. The connection waits for the answer.
-   */
-  ask?(wanted: HostWanted): Promise<boolean>;
 }
 
 /** A file to be placed in a sandbox, readable for everyone inside. */

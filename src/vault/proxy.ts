@@ -1,11 +1,14 @@
 import { getCACertificates, rootCertificates } from 'node:tls';
-import type { Egress, EgressSession, Gate } from './egress.ts';
+import type { SessionId, VaultId } from '../protocol/ids.ts';
+import type { Egress, EgressSession, Gate, SessionSecrets } from './egress.ts';
 import { Addresses, type Resolve, resolveByDns } from './proxy/addresses.ts';
 import { SessionAuthority } from './proxy/authority.ts';
 import { Dialer } from './proxy/dial.ts';
 import { SessionGate } from './proxy/gate.ts';
 
 export interface EgressOptions {
+  /** What a session's sandbox may use of these vaults. Absent: nothing. */
+  secrets?: (session: SessionId, vaults: readonly VaultId[]) => Promise<SessionSecrets>;
   /** URL of a proxy above us (`http.proxy`), or undefined. Asked for each connection. */
   upstreamProxy?: () => string | undefined;
   /** PEM certificates to trust beside the public ones and the system's. */
@@ -26,8 +29,11 @@ export function createEgress(options: EgressOptions = {}): Egress {
   });
   return {
     async open(session: EgressSession, token?: string): Promise<Gate> {
-      const authority = await SessionAuthority.create();
-      return new SessionGate(session, token, { dialer, authority, trusted: trusted() });
+      const [authority, secrets] = await Promise.all([
+        SessionAuthority.create(),
+        options.secrets?.(session.session, session.owner()?.vaultIds ?? []),
+      ]);
+      return new SessionGate(session, { token, secrets, dialer, authority, trusted: trusted() });
     },
   };
 }

@@ -6,6 +6,7 @@ import type { AnyEvent } from '../../src/protocol/event.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider, type ProviderOptions } from '../../src/sandbox/provider.ts';
 import type { RunRequest, RunResult, Sandbox, SandboxOwner, SandboxProvider } from '../../src/sandbox/sandbox.ts';
+import { createEgress } from '../../src/vault/proxy.ts';
 import { removeDevcontainerImages, removeLabelled } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
 
@@ -34,7 +35,13 @@ export async function makeRig(more: Partial<ProviderOptions> = {}): Promise<Rig>
   const cache = await makeFolder('drover-cache-');
   const events: AnyEvent[] = [];
   const progress: string[] = [];
-  const options = { nodePath: process.execPath, devcontainerCli: CLI, cacheFolder: cache, ...more };
+  const options = {
+    nodePath: process.execPath,
+    devcontainerCli: CLI,
+    cacheFolder: cache,
+    egress: createEgress(),
+    ...more,
+  };
   const provider = createSandboxProvider(options);
   const session = mint.session();
   return {

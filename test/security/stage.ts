@@ -3,7 +3,7 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net';
 import type { EventOf } from '../../src/protocol/event.ts';
 import { mint } from '../../src/protocol/ids.ts';
-import type { EgressSession, Gate, Injectable, SessionSecrets, Tripped } from '../../src/vault/egress.ts';
+import type { EgressOwner, EgressSession, Gate, Injectable, Tripped } from '../../src/vault/egress.ts';
 import { SessionAuthority } from '../../src/vault/proxy/authority.ts';
 import { createEgress, type EgressOptions } from '../../src/vault/proxy.ts';
 
@@ -27,7 +27,7 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 export interface StageOptions extends EgressOptions {
   networking?: EgressSession['networking'];
   injectables?: Injectable[];
-  ask?: EgressSession['ask'];
+  ask?: EgressOwner['ask'];
 }
 
 export const SECRET = 'real+value/of=the_secret-0123456789';
@@ -50,21 +50,24 @@ export async function makeStage(options: StageOptions = {}): Promise<Stage> {
     privateRanges: ['127.0.0.1/32'],
     extraCertificates: () => [internet.certificate],
     resolve: async (host) => (host.endsWith('.test') ? ['127.0.0.1'] : []),
+    secrets: async () => ({ injectables: async () => injectables, env: {} }),
     ...more,
   });
   const ledger: EventOf<'drover.egress'>[] = [];
   const tripped: Tripped[] = [];
-  const secrets: SessionSecrets = { injectables: async () => injectables, env: {} };
   const gate = await egress.open({
     session: mint.session(),
     networking,
-    secrets,
+    owner: () => ({
+      vaultIds: [],
+      mcpHosts: [],
+      onTripped: (what) => void tripped.push(what),
+      ask: ask ?? (async () => false),
+    }),
     record: async (drafts) => {
       for (const { event } of drafts)
         if (event.type === 'drover.egress') ledger.push({ ...event, processed_at: 'now' } as EventOf<'drover.egress'>);
     },
-    onTripped: (what) => tripped.push(what),
-    ...(ask ? { ask } : {}),
   });
   const servers: Server[] = [];
   const listen = async (server: Server): Promise<number> => {

@@ -1,7 +1,8 @@
-import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import { type Egress, type EgressSession, type Gate, INSIDE } from '../../vault/egress.ts';
@@ -26,6 +27,8 @@ const READY_MS = 15_000;
 /** A relay that dies is started again, not more often than this in a row. */
 const RESTARTS = 5;
 const RESTART_MS = 300;
+/** The exit code of a relay that another one has told to end. */
+const ENDED = 143;
 /** Bytes of a unix socket's address, the closing zero not counted. */
 const LONGEST_SOCKET = 107;
 
@@ -159,22 +162,22 @@ export class WayOut {
       ready.reject(new Error(said.trim() || 'the relay ended'));
       if (this.#stream !== stream) return;
       this.#stream = undefined;
-      this.#again(container);
+      void this.#again(container, exec);
     });
     const timer = setTimeout(() => stream.destroy(new Error('the relay did not start')), READY_MS);
     await ready.promise.finally(() => clearTimeout(timer));
     this.#restarts = 0;
   }
 
-  /** A relay that was killed is started again while its container runs. */
-  #again(container: Docker.Container): void {
+  /** A relay that died is started again while its container runs; not one that made room for another window's. */
+  async #again(container: Docker.Container, exec: Docker.Exec): Promise<void> {
     if (this.#closed || this.#restarts >= RESTARTS) return;
     this.#restarts++;
-    setTimeout(() => {
-      if (this.#closed || this.#stream) return;
-      // A container that has been stopped or removed refuses: then there is nothing to be let out.
-      this.#start(container).catch(() => undefined);
-    }, RESTART_MS).unref();
+    await sleep(RESTART_MS, undefined, { ref: false });
+    // A container that has been stopped or removed refuses: then there is nothing to be let out.
+    const { ExitCode } = await exec.inspect().catch(() => ({ ExitCode: ENDED }));
+    if (ExitCode === ENDED || this.#closed || this.#stream) return;
+    await this.#start(container).catch(() => undefined);
   }
 }
 
@@ -203,8 +206,11 @@ async function furnish(folder: string, gate: Gate, engine: Engine): Promise<void
   await mkdir(join(folder, '..'), { recursive: true, mode: 0o700 });
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o755);
-  await writeFile(join(folder, RELAY), Buffer.from(program, 'base64'));
-  await chmod(join(folder, RELAY), 0o755);
+  // Put in place as a whole: one that still runs can't be written to.
+  const fresh = join(folder, `${RELAY}.${process.pid}`);
+  await writeFile(fresh, Buffer.from(program, 'base64'));
+  await chmod(fresh, 0o755);
+  await rename(fresh, join(folder, RELAY));
   for (const { path, content } of gate.files) {
     const file = join(folder, basename(path));
     await writeFile(file, content);

@@ -52,7 +52,7 @@ export class WaysOut {
     const session = {
       session: owner.session,
       networking: 'networking' in config ? config.networking : undefined,
-      secrets: undefined,
+      owner: () => (this.#owners.get(owner.session) ?? owner).egress,
       record: (drafts: Draft[]) => (this.#owners.get(owner.session) ?? owner).record(drafts),
     };
     const way = await WayOut.open({ egress, engine, id, session, cacheFolder }, container);

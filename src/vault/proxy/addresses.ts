@@ -62,6 +62,7 @@ function blockList(ranges: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
     const [net = '', bits] = range.split('/');
+    if (isIP(net) === 0) continue;
     const family = isIP(net) === 6 ? 'ipv6' : 'ipv4';
     list.addSubnet(net, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
   }

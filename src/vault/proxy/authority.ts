@@ -37,9 +37,10 @@ export class SessionAuthority {
     this.certificate = forge.pki.certificateToPem(this.#issuer);
   }
 
-  /** Two RSA keys are made, off the event loop: one that signs, one for all hosts. 0.1 to 0.5 s. */
+  /** RSA keys are made off the event loop, 0.1 to 0.3 s each. */
   static async create(): Promise<SessionAuthority> {
-    const [own, host] = await Promise.all([rsaKey(), rsaKey()]);
+    hostKey ??= rsaKey();
+    const [own, host] = await Promise.all([rsaKey(), hostKey]);
     return new SessionAuthority(own, host);
   }
 
@@ -72,6 +73,9 @@ export class SessionAuthority {
     return forge.pki.certificateToPem(certificate);
   }
 }
+
+/** Of all hosts of all sessions: it is never outside this process, and who vouches for it differs for each session. */
+let hostKey: Promise<RsaKey> | undefined;
 
 interface RsaKey {
   publicKey: string;

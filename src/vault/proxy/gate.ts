@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream';
 import type { ExecutionId } from '../../protocol/ids.ts';
 import { ExecutionId as ExecutionIdSchema } from '../../protocol/ids.ts';
-import type { EgressSession, Gate, InsideFile } from '../egress.ts';
+import type { EgressOwner, EgressSession, Gate, InsideFile, SessionSecrets } from '../egress.ts';
 import { DialingAgent } from './agents.ts';
 import type { SessionAuthority } from './authority.ts';
 import type { Dialer } from './dial.ts';
@@ -19,6 +19,15 @@ import { refuse, websocket } from './websocket.ts';
 /** The user name of what belongs to no call. */
 const NOBODY = 'sandbox';
 
+export interface GateParts {
+  token: string | undefined;
+  secrets: SessionSecrets | undefined;
+  dialer: Dialer;
+  authority: SessionAuthority;
+  /** PEM. */
+  trusted: readonly string[];
+}
+
 /** The way out of one sandbox: it listens nowhere, connections are handed to it. */
 export class SessionGate implements Gate {
   readonly env: Readonly<Record<string, string>>;
@@ -32,15 +41,12 @@ export class SessionGate implements Gate {
   readonly #connections = new Set<Duplex>();
   readonly #asked = new Map<string, Promise<boolean>>();
 
-  constructor(
-    session: EgressSession,
-    token: string | undefined,
-    parts: { dialer: Dialer; authority: SessionAuthority; trusted: readonly string[] },
-  ) {
+  constructor(session: EgressSession, parts: GateParts) {
+    const { secrets } = parts;
     this.#session = session;
-    this.#token = token ?? randomBytes(24).toString('base64url');
+    this.#token = parts.token ?? randomBytes(24).toString('base64url');
     this.#ledger = new Ledger((drafts) => session.record(drafts));
-    this.env = { ...session.secrets?.env, ...insideEnv(NOBODY, this.#token) };
+    this.env = { ...secrets?.env, ...insideEnv(NOBODY, this.#token) };
     this.files = insideFiles(parts.authority.certificate, parts.trusted);
     this.#plain = new DialingAgent(({ host, port }) =>
       parts.dialer.tcp({ scheme: 'http', host: (host ?? '').replace(/^\[|\]$/g, ''), port: Number(port) }),
@@ -48,12 +54,11 @@ export class SessionGate implements Gate {
     this.#server = createServer({ requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 120_000 });
     this.#context = {
       ledger: this.#ledger,
-      injectables: async () => (await session.secrets?.injectables()) ?? [],
-      onTripped: (what) => session.onTripped?.(what),
+      injectables: async () => (await secrets?.injectables()) ?? [],
+      onTripped: (what) => session.owner()?.onTripped(what),
       dialer: parts.dialer,
       authority: parts.authority,
-      isBound: async (target) =>
-        ((await session.secrets?.injectables()) ?? []).some(({ bound }) => isBound(bound, target)),
+      isBound: async (target) => ((await secrets?.injectables()) ?? []).some(({ bound }) => isBound(bound, target)),
       http: this.#server,
       inner: new WeakMap<Duplex, Inner>(),
     };
@@ -181,19 +186,20 @@ export class SessionGate implements Gate {
 
   /** Whether the sandbox may go there, asking whoever may say so. Throws `Refused`. */
   async #judge(target: Target, execution: ExecutionId | undefined): Promise<void> {
-    const { networking, mcpHosts, ask } = this.#session;
-    if (isAllowed(networking, mcpHosts ?? [], target)) return;
-    if (ask && networking?.type !== 'none' && (await this.#ask(ask, target, execution))) return;
+    const { networking } = this.#session;
+    const owner = this.#session.owner();
+    if (isAllowed(networking, owner?.mcpHosts ?? [], target)) return;
+    if (owner && networking?.type !== 'none' && (await this.#ask(owner, target, execution))) return;
     throw new Refused('not_listed', `${target.host}:${target.port} is not among the hosts this sandbox may reach`);
   }
 
   /** All that want the same host at the same time wait for one answer. */
-  #ask(ask: NonNullable<EgressSession['ask']>, target: Target, execution: ExecutionId | undefined): Promise<boolean> {
+  #ask(owner: EgressOwner, target: Target, execution: ExecutionId | undefined): Promise<boolean> {
     const key = `${target.host}:${target.port}`;
     let asked = this.#asked.get(key);
     if (!asked) {
       const wanted = { host: target.host, port: target.port, ...(execution ? { execution } : {}) };
-      asked = ask(wanted).finally(() => this.#asked.delete(key));
+      asked = owner.ask(wanted).finally(() => this.#asked.delete(key));
       this.#asked.set(key, asked);
     }
     return asked;
