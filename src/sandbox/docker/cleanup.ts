@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type Docker from 'dockerode';
 import { SandboxId, type SessionId } from '../../protocol/ids.ts';
 import type { Cleaned } from '../sandbox.ts';
+import { composeProject } from './devcontainer.ts';
 import type { GuardNotes } from './guard-notes.ts';
 import type { ImageNotes } from './image-notes.ts';
 import { LABEL, withLabels } from './labels.ts';
@@ -25,12 +26,13 @@ async function removeBelongings(docker: Docker, sandbox: SandboxId): Promise<num
   const [networks, { Volumes: volumes }, images] = await Promise.all([
     docker.listNetworks({ filters }),
     docker.listVolumes({ filters }),
-    docker.listImages({ filters }),
+    // Compose names what it builds after its project.
+    docker.listImages({ filters: { reference: [`${composeProject(sandbox)}*`] } }),
   ]);
   const done = await Promise.allSettled([
     ...networks.map((network) => docker.getNetwork(network.Id).remove()),
     ...(volumes ?? []).map((volume) => docker.getVolume(volume.Name).remove()),
-    ...images.map((image) => docker.getImage(image.Id).remove()),
+    ...images.flatMap((image) => image.RepoTags ?? []).map((tag) => docker.getImage(tag).remove()),
   ]);
   return done.filter(({ status }) => status === 'fulfilled').length;
 }

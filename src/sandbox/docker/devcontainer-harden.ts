@@ -73,11 +73,16 @@ function mountTarget(config: DevcontainerConfig, folder: string, leftOut: string
   return usual;
 }
 
+/** Whether a path of the host may be mounted. */
+export type MountCheck = (source: string) => boolean;
+
 /** For mounts of the file's own: in the folder, and no second way to what is guarded. */
-const mountableIn = (folder: string, guarded: readonly GuardedPath[]) => (source: string) => {
-  const path = source.replaceAll(LOCAL_FOLDER, folder);
-  return isInside(folder, path) && !opensGuarded(folder, path, guarded);
-};
+export const mountableIn =
+  (folder: string, guarded: readonly GuardedPath[]): MountCheck =>
+  (source) => {
+    const path = source.replaceAll(LOCAL_FOLDER, folder);
+    return isInside(folder, path) && !opensGuarded(folder, path, guarded);
+  };
 
 const LOCAL_FOLDER = /\$\{localWorkspaceFolder\}|\$\{localWorkspaceFolder:[^}]*\}/g;
 

@@ -8,6 +8,7 @@ import type { SandboxId } from '../../protocol/ids.ts';
 import type { GuardedPath } from '../guard-rails.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import type { Engine } from './client.ts';
+import { type ComposeWhere, hardenCompose } from './compose.ts';
 import { type DevcontainerConfig, findConfig, readConfig } from './devcontainer-config.ts';
 import { type Hardened, harden } from './devcontainer-harden.ts';
 import { LABEL } from './labels.ts';
@@ -59,6 +60,12 @@ const UpOutcome = z.discriminatedUnion('outcome', [
   }),
 ]);
 
+/** Each sandbox has services of its own, whatever the folder is called. */
+export const composeProject = (id: SandboxId): string => `drover-${id.toLowerCase().replaceAll(/[^a-z0-9-]/g, '-')}`;
+
+/** Name of the network of a sandbox's services. */
+export const composeNetwork = (id: SandboxId): string => `${composeProject(id)}_default`;
+
 /** The devcontainer.json that an environment means. Throws as `findConfig` does. */
 export function configFile(owner: Pick<SandboxOwner, 'environment' | 'workspaceFolder'>): string {
   const { config } = owner.environment;
@@ -79,8 +86,8 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
   await mkdir(tools.cacheFolder, { recursive: true });
   const temporary = await mkdtemp(join(tools.cacheFolder, 'devcontainer-'));
   try {
-    const env = { ...cliEnv(tools.env, engine, temporary), COMPOSE_PROJECT_NAME: `drover-${id.toLowerCase()}` };
-    const hardened = closedOff(config, file, request);
+    const env = { ...cliEnv(tools.env, engine, temporary), COMPOSE_PROJECT_NAME: composeProject(id) };
+    const hardened = await closedOff(config, file, request, { env, temporary });
     if (hardened.leftOut.length > 0) onProgress?.(`Left out of ${shown}: ${hardened.leftOut.join('; ')}`);
     const override = join(temporary, 'devcontainer.json');
     await writeFile(override, JSON.stringify(hardened.config));
@@ -107,13 +114,14 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
   }
 }
 
-function closedOff(config: DevcontainerConfig, file: string, { folder, guarded, planAt }: UpRequest): Hardened {
-  if (config.dockerComposeFile)
-    throw new SandboxUnavailable(
-      'container',
-      'This devcontainer.json uses Docker Compose, whose services Drover can\'t close off yet; use one with an "image" or a Dockerfile, or an environment of type "image".',
-    );
-  return harden({ config, file, folder, guarded, planAt });
+async function closedOff(
+  config: DevcontainerConfig,
+  file: string,
+  { folder, guarded, planAt }: UpRequest,
+  where: ComposeWhere,
+): Promise<Hardened> {
+  const input = { config, file, folder, guarded, planAt };
+  return config.dockerComposeFile ? await hardenCompose(input, where) : harden(input);
 }
 
 /**

@@ -11,7 +11,7 @@ import { workFolder } from '../work-folder.ts';
 import { cleanUp, removeContainers } from './cleanup.ts';
 import { connect, type Engine, reasonOf, statusOf } from './client.ts';
 import type { ContainerSandbox } from './container-sandbox.ts';
-import { type DevcontainerTools, type UpRequest, upDevcontainer } from './devcontainer.ts';
+import { composeNetwork, type DevcontainerTools, type UpRequest, upDevcontainer } from './devcontainer.ts';
 import { findConfig, NoConfig } from './devcontainer-config.ts';
 import { GuardNotes } from './guard-notes.ts';
 import { makeRoom, Strays, stopIdle, USUAL_LIMITS } from './housekeeping.ts';
@@ -119,6 +119,8 @@ export class DockerHands implements Hands {
     if (!engine) return null;
     const filters = withLabels({ session: owner.session, ...(id ? { sandbox: id } : {}) });
     for (const info of await this.#list(engine, filters)) {
+      // A service beside the sandbox goes where the sandbox goes.
+      if (info.Labels[LABEL.inside] === undefined && info.Labels['com.docker.compose.service'] !== undefined) continue;
       const container = engine.docker.getContainer(info.Id);
       const found = SandboxId.safeParse(info.Labels[LABEL.sandbox]);
       if (found.success && !this.#lost.has(found.data)) {
@@ -129,10 +131,8 @@ export class DockerHands implements Hands {
         if (sandbox) return { sandbox, detail: this.#detail(info) };
       }
       // Half-made by a process that died, or dead itself: of no use to anyone.
-      if (!id) {
-        await container.remove({ force: true, v: true }).catch(() => {});
-        if (found.success) this.#forget(found.data);
-      }
+      if (!id && found.success) await this.discard(owner.session, found.data);
+      else if (!id) await container.remove({ force: true, v: true }).catch(() => {});
     }
     return null;
   }
@@ -309,11 +309,13 @@ export class DockerHands implements Hands {
     return kept;
   }
 
-  #settle({ owner, id, container, guarded, user }: Keeping, adopting: boolean): Promise<ContainerSandbox> {
-    return settle({
+  async #settle(of: Keeping, adopting: boolean): Promise<ContainerSandbox> {
+    const { engine, owner, id, container, guarded, user, up } = of;
+    const network = up ? await closedNetwork(engine.docker, id) : undefined;
+    return await settle({
       id,
       container,
-      promised: { folder: workFolder(owner), guarded, wayOut: this.#ways.get(id)?.mount },
+      promised: { folder: workFolder(owner), guarded, network, wayOut: this.#ways.get(id)?.mount },
       markReady: !adopting,
       onProgress: adopting ? undefined : owner.onProgress,
       onLost: (reason) => this.#tellLost(owner, id, reason),
@@ -339,7 +341,9 @@ export class DockerHands implements Hands {
       env: (execution) => this.#ways.get(id)?.envFor(execution) ?? {},
       stop: async () => {
         this.#notes.rest(id, true);
-        await container.stop({ t: STOP_S });
+        // Services beside it, too.
+        const all = await of.engine.docker.listContainers({ filters: withLabels({ sandbox: id }) });
+        await Promise.all(all.map(({ Id }) => of.engine.docker.getContainer(Id).stop({ t: STOP_S })));
       },
       revive: async () => {
         if (!this.#notes.renew(id)) throw await lose('what has to be write-protected in this folder has changed');
@@ -374,6 +378,19 @@ export class DockerHands implements Hands {
     const gone = await removeContainers(docker, all.filter(which));
     for (const id of gone) this.#forget(id);
     return gone;
+  }
+}
+
+/** The network of a sandbox's Compose services, if it is one that leads nowhere. */
+async function closedNetwork(docker: Docker, id: SandboxId): Promise<string | undefined> {
+  const name = composeNetwork(id);
+  try {
+    const { Internal, Options, Labels }: Docker.NetworkInspectInfo = await docker.getNetwork(name).inspect();
+    const closed = Internal && Options?.['com.docker.network.bridge.inhibit_ipv4'] === 'true';
+    return closed && Labels?.[LABEL.sandbox] === id ? name : undefined;
+  } catch {
+    // There is none: it is no Compose devcontainer.
+    return undefined;
   }
 }
 

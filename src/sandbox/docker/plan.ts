@@ -117,26 +117,29 @@ export function mountArgument(mount: PlannedMount): string {
 const fields = (all: string[]): string =>
   all.map((field) => (/[",]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(',');
 
-/** For one service of a Compose file. */
-export function composeService(plan: CreationPlan): Record<string, unknown> {
+/** For one service of a Compose file; its network is the one that the services share. A `$` would be read as a variable there. */
+export function composeService(plan: CreationPlan): Record<string, unknown> & { volumes: unknown[] } {
   const { memory_mib, cpus, pids } = plan.limits;
+  const text = (value: string) => value.replaceAll('$', '$$$$');
+  const texts = (values: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, text(value)]));
   return {
     cap_drop: ['ALL'],
     security_opt: ['no-new-privileges'],
     init: true,
-    labels: plan.labels,
-    ...(plan.network === undefined ? {} : { networks: [plan.network] }),
+    labels: texts(plan.labels),
+    environment: texts(plan.env),
     ...(plan.keepUserId ? { userns_mode: 'keep-id' } : {}),
     ...(memory_mib === undefined ? {} : { mem_limit: `${memory_mib}m`, memswap_limit: `${memory_mib}m` }),
     ...(cpus === undefined ? {} : { cpus }),
     ...(pids === undefined ? {} : { pids_limit: pids }),
     volumes: plan.mounts.map((mount) =>
       mount.type === 'empty'
-        ? { type: 'tmpfs', target: mount.target, read_only: true }
+        ? { type: 'tmpfs', target: text(mount.target), read_only: true }
         : {
             type: mount.type,
-            source: mount.source,
-            target: mount.target,
+            source: text(mount.source),
+            target: text(mount.target),
             read_only: mount.type === 'bind' && mount.readOnly,
           },
     ),
