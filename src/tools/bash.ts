@@ -139,6 +139,8 @@ function kindOf(result: RunResult): Outcome['kind'] {
 function ending(result: RunResult, timeoutMs: number, silent: boolean): string {
   if (result.ended === 'timed_out')
     return `[Ended: it did not finish within ${timeoutMs / 1000} s, and everything it had started was killed. Give a larger timeout_ms, or run it in the background with its output sent to a file.]`;
+  if (result.ended === 'lost')
+    return '[Lost: what waited for the command inside the sandbox was killed, perhaps by the command itself, so nobody saw its end. It may have happened in part; look before you repeat it.]';
   if (result.ended === 'cancelled') return '[Ended: the call was cancelled, and everything it had started was killed.]';
   return silent ? `[No output. Exit code ${result.exitCode}.]` : `[Exit code ${result.exitCode}.]`;
 }

@@ -37,6 +37,11 @@ const CANCELLED = 'The call was cancelled before it finished.';
 /** The outcome of a helper program that did not end by itself; undefined if it did. */
 export function interrupted(result: RunResult): Outcome | undefined {
   if (result.ended === 'cancelled') return { kind: 'cancelled', content: [text(CANCELLED)] };
+  if (result.ended === 'lost')
+    return {
+      kind: 'lost',
+      content: [text('What waited for this in the sandbox was killed: it may have happened, in whole or in part.')],
+    };
   if (result.ended === 'timed_out')
     return {
       kind: 'timed_out',

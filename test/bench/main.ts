@@ -5,6 +5,8 @@ import { appendDurable, appendVsRewrite } from './log-append.ts';
 import { logOpen } from './log-open.ts';
 import { logWake } from './log-wake.ts';
 import { callLifetime } from './sandbox-call.ts';
+import { sandboxExec } from './sandbox-exec.ts';
+import { sandboxGrep } from './sandbox-grep.ts';
 import { sandboxReady } from './sandbox-ready.ts';
 import { search } from './search.ts';
 import { noTools, onDemandVsCoupled } from './ttft.ts';
@@ -19,7 +21,9 @@ const benches: Record<string, Bench> = {
   'log.open': logOpen,
   'log.search': search,
   'log.wake': logWake,
+  'sandbox.exec': sandboxExec,
   'sandbox.call_lifetime': callLifetime,
+  'sandbox.grep': sandboxGrep,
   'sandbox.ready': sandboxReady,
 };
 

@@ -1,23 +1,17 @@
-import { randomBytes } from 'node:crypto';
-import type { Duplex } from 'node:stream';
 import type Docker from 'dockerode';
 import { messageOf } from '../../protocol/errors.ts';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
-import { Collector } from '../collect.ts';
+import { Channel, ChannelEnded } from '../channel.ts';
+import { ChannelCalls } from '../channel-calls.ts';
+import { channelArgv } from '../channel-program.ts';
 import type { LivingSandbox } from '../hands.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
-import { followArgv, lookArgv, type RunnerCall, runArgv, stopArgv } from '../runner.ts';
-import { type Found, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
+import { type Found, type Peeked, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
 import { reasonOf, statusOf } from './client.ts';
-import { demultiplexer } from './demultiplex.ts';
+import { execConnection } from './exec-connection.ts';
 
 /** Each user of the container has a folder of its own for the runs: none may write into another's. */
 const baseOf = (user: string | undefined): string => `/tmp/.drover${user ? `-${user.replace(/\W/g, '-')}` : ''}`;
-const DEFAULT_MAX_BYTES = 256 * 1024;
-/** The runner inside enforces the timeout; if nothing is heard so long after it, we enforce it from here. */
-const GRACE_MS = 10_000;
-/** A stream that breaks while container and command live on is taken up again so often. */
-const REATTACH = 3;
 
 export interface ContainerOptions {
   id: SandboxId;
@@ -30,18 +24,20 @@ export interface ContainerOptions {
   onLost: (reason: string) => Promise<void>;
 }
 
-/** A sandbox in a running container. One `exec` per call: two round trips to the engine. */
+/** A sandbox in a running container. One `exec` carries all calls; it is made anew if it breaks off. */
 export class ContainerSandbox implements LivingSandbox {
   readonly kind = 'container';
   readonly id: SandboxId;
   readonly workspace: string;
   readonly #options: ContainerOptions;
+  readonly #calls: ChannelCalls;
   #lost: string | undefined;
 
   constructor(options: ContainerOptions) {
     this.id = options.id;
     this.workspace = options.workspace;
     this.#options = options;
+    this.#calls = new ChannelCalls(options.workspace, () => this.#open());
   }
 
   /** It was seen to be gone. */
@@ -49,109 +45,63 @@ export class ContainerSandbox implements LivingSandbox {
     return this.#lost !== undefined;
   }
 
-  async run(request: RunRequest): Promise<RunResult> {
-    const call = callOf(baseOf(this.#options.user), request.executionId, request.maxBytes);
-    if (request.signal.aborted) return nothing('cancelled');
-    const collector = new Collector(call, request.onOutput);
-    const stop = this.#stopper(call, request);
+  run(request: RunRequest): Promise<RunResult> {
+    return this.#calls.run(request);
+  }
+
+  lookup(executionId: ExecutionId, maxBytes?: number): Promise<Found> {
+    return this.#calls.lookup(executionId, maxBytes);
+  }
+
+  peek(path: string, maxBytes: number, signal: AbortSignal): Promise<Peeked | null> {
+    return this.#calls.peek(path, maxBytes, signal);
+  }
+
+  /** Ends the connection, not the commands. */
+  close(): void {
+    this.#calls.close();
+  }
+
+  async #open(): Promise<Channel> {
+    const channel = new Channel(await this.#exec(), () => this.#paused());
     try {
-      const env = { ...this.#options.env, ...request.env };
-      const argv = runArgv(call, request, request.cwd ?? this.workspace);
-      await this.#talk(argv, collector, { env, ...(request.stdin ? { stdin: request.stdin } : {}) });
-      return await this.#result(call, collector, request.onOutput);
-    } finally {
-      stop();
-    }
-  }
-
-  async lookup(executionId: ExecutionId): Promise<Found> {
-    const call = callOf(baseOf(this.#options.user), executionId, undefined);
-    const collector = new Collector(call);
-    await this.#talk(lookArgv(call), collector, {});
-    const { last } = collector;
-    if (last === 'running')
-      return { found: 'running', wait: (signal, onOutput) => this.#wait(executionId, signal, onOutput) };
-    if (last === undefined || last === 'absent') return { found: 'absent' };
-    return { found: 'finished', result: collector.result(last) };
-  }
-
-  async #wait(id: ExecutionId, signal: AbortSignal, onOutput?: (chunk: Uint8Array) => void): Promise<RunResult> {
-    const call = callOf(baseOf(this.#options.user), id, undefined);
-    const collector = new Collector(call, onOutput);
-    const stop = this.#stopper(call, { signal });
-    try {
-      await this.#talk(followArgv(call), collector, {});
-      return await this.#result(call, collector, onOutput);
-    } finally {
-      stop();
-    }
-  }
-
-  /** The end of an execution; a stream that broke off is taken up again as long as container and command live. */
-  async #result(call: RunnerCall, first: Collector, onOutput?: (chunk: Uint8Array) => void): Promise<RunResult> {
-    let collector = first;
-    for (let attempt = 0; attempt < REATTACH && typeof collector.last !== 'object'; attempt++) {
+      await channel.begun;
+      return channel;
+    } catch (error) {
       await this.#assertRunning();
-      collector = new Collector(call, onOutput);
-      await this.#talk(followArgv(call), collector, {});
+      const said = error instanceof ChannelEnded ? error.said : messageOf(error);
+      throw await this.#lose(`no shell could be started in its container${said ? `: ${said}` : ''}`, error);
     }
-    if (typeof collector.last === 'object') return collector.result(collector.last);
-    await this.#assertRunning();
-    // Nobody is left to write the end down: the command killed its own runner, as `kill -9 -1` does.
-    return collector.killed();
   }
 
-  /** Ends the process group on abort, or if the runner's own timeout does not show. Returns how to call that off. */
-  #stopper(call: RunnerCall, request: { signal: AbortSignal; timeoutMs?: number }): () => void {
-    const stop = (ended: 'cancelled' | 'timed_out') => {
-      // If this fails the container is gone, which the waiting stream learns by itself.
-      this.#talk(stopArgv(call, ended), new Collector(call), {}).catch(() => {});
-    };
-    const onAbort = () => stop('cancelled');
-    request.signal.addEventListener('abort', onAbort, { once: true });
-    const late =
-      request.timeoutMs === undefined ? undefined : setTimeout(() => stop('timed_out'), request.timeoutMs + GRACE_MS);
-    return () => {
-      request.signal.removeEventListener('abort', onAbort);
-      clearTimeout(late);
-    };
-  }
-
-  /** Runs the runner once and feeds the collector until it is complete or the stream ends. */
-  async #talk(argv: string[], collector: Collector, more: { stdin?: Uint8Array; env?: Record<string, string> }) {
-    const stream = await this.#exec(argv, more);
-    await new Promise<void>((resolve) => {
-      const split = demultiplexer((kind, chunk) => {
-        if (collector.add(kind, chunk)) resolve();
-      });
-      stream.on('data', split);
-      // The engine may vanish with an error, with `end`, or with `close` alone: none of them says how it ended.
-      for (const event of ['end', 'close', 'error']) stream.once(event, () => resolve());
-      if (more.stdin?.byteLength) stream.write(more.stdin);
-    });
-    stream.on('error', () => {});
-    stream.destroy();
-  }
-
-  async #exec(argv: string[], more: { stdin?: Uint8Array; env?: Record<string, string> }): Promise<Duplex> {
+  async #exec() {
     if (this.#lost) throw lostError(this.#lost);
-    const attachStdin = Boolean(more.stdin?.byteLength);
     try {
       const exec = await this.#options.container.exec({
-        Cmd: argv,
-        AttachStdin: attachStdin,
+        Cmd: channelArgv(baseOf(this.#options.user), this.workspace),
+        AttachStdin: true,
         AttachStdout: true,
         AttachStderr: true,
         Tty: false,
-        Env: Object.entries({ ...NO_TERMINAL, ...more.env }).map(([name, value]) => `${name}=${value}`),
+        Env: Object.entries({ ...NO_TERMINAL, ...this.#options.env }).map(([name, value]) => `${name}=${value}`),
         ...(this.#options.user ? { User: this.#options.user } : {}),
       });
-      return await exec.start({ hijack: true, stdin: attachStdin });
+      return execConnection(await exec.start({ hijack: true, stdin: true }));
     } catch (error) {
       const status = statusOf(error);
       // 404 gone, 409 stopped or paused, 500 not running; no status: the engine itself is gone.
-      if (status === undefined || [404, 409, 500].includes(status)) throw await this.#lose(reasonOf(error), error);
-      throw error;
+      if (status !== undefined && ![404, 409, 500].includes(status)) throw error;
+      await this.#assertRunning();
+      throw await this.#lose(reasonOf(error), error);
+    }
+  }
+
+  /** Someone holds the container still: what runs in it will go on. */
+  async #paused(): Promise<boolean> {
+    try {
+      return (await this.#options.container.inspect()).State.Paused;
+    } catch {
+      return false;
     }
   }
 
@@ -185,17 +135,3 @@ const lostError = (reason: string, cause?: unknown): SandboxLost =>
     `The sandbox was lost (${reason}); the next call gets a fresh one.`,
     cause === undefined ? undefined : { cause: messageOf(cause) },
   );
-
-function callOf(base: string, executionId: ExecutionId, maxBytes: number | undefined): RunnerCall {
-  const half = Math.ceil((maxBytes ?? DEFAULT_MAX_BYTES) / 2);
-  return { base, executionId, nonce: randomBytes(12).toString('hex'), head: half, tail: half };
-}
-
-const nothing = (ended: 'cancelled'): RunResult => ({
-  ended,
-  exitCode: null,
-  stdout: new Uint8Array(),
-  stderr: new Uint8Array(),
-  cutBytes: 0,
-  durationMs: 0,
-});

@@ -1,0 +1,377 @@
+/*
+ * The programs that stay inside a sandbox as long as somebody is connected to it. They need `sh` and coreutils (or
+ * busybox), nothing else; where there is bash they are run by it, because it can start a process group without help.
+ *
+ * Two shells share the work. The server reads requests from standard input and starts what they ask for; the writer is
+ * the only one that writes to standard output, so that answers never mix. Everybody tells the writer what happened in
+ * lines through a named pipe: such a line is written whole or not at all.
+ *
+ * Of every command files stay in <base>/exec, which is how one who was not there finds out what became of it. <id> is
+ * made by whoever comes first: the one who runs it, or one who asks or ends it before, and then it never will run. It
+ * only grows, by whole lines:
+ *   begun <pid> <birth> <slot> <seconds>          the shell that waits for the command, and where its output is
+ *   pid <pid> <birth>                             the command's process group
+ *   ended cancelled|timed_out                     who asked for its end
+ *   rc <ended> <code> <from> <to>                 its end
+ * <slot>.out and <slot>.err are plain files, so that a server it leaves in the background holds nothing up.
+ *
+ * A fork costs half a millisecond, with another program 1.2, a new file 0.3: the way of a call is made of what a shell
+ * does by itself, and the files for the next call's output are made before it comes.
+ * No traps: one that bash 5.2 runs while it parses a substitution spoils that substitution.
+ */
+
+/**
+ * Known to all of the shells; their errors go nowhere. Sets `_up`, 1/100 s since the system's start; `_pid` and `_born`,
+ * in the same measure, of a living process.
+ */
+const COMMON = `
+now() { read -r _up _rest </proc/uptime; _up=\${_up%.*}\${_up#*.}; }
+born() {
+  read -r _stat <"/proc/$1/stat" || return 1
+  _pid=\${_stat%% *}
+  set -- \${_stat##*) }
+  case $1 in Z | X) return 1 ;; esac
+  shift 19; _born=$1
+}
+alive() { [ -n "$2" ] && born "$1" && [ "$_born" = "$2" ]; }
+facts() {
+  _by= _at= _stop= _end=
+  while read -r _key _value; do
+    case $_key in begun) _by=$_value ;; pid) _at=$_value ;; ended) _stop=$_value ;; rc) _end=$_value ;; esac
+  done <"$1"
+}
+watched() { alive \${_by% * *} || alive $_at; }
+slot() { _file=\${_by#* }; _file=\${_file#* }; _file=$_base/exec/\${_file%% *}; }
+`;
+
+/*
+ * Runs one command and writes down its end. In bash this is a subshell of the server, else a shell of its own that was
+ * started in the foreground: what a shell starts in the background would ignore SIGINT.
+ */
+const ONE = `
+claim() { { _got=yes; echo "begun $_pid $_from $_slot $_seconds" >&4; } 4>"$_e"; }
+one() {
+  _e=$_base/exec/$_id _o=$_base/exec/$_slot _got=
+  born self; _from=$_born
+  set -C
+  claim
+  if [ -z "$_got" ] && [ ! -d "$_base/exec" ]; then mkdir -p "$_base/exec"; claim; fi
+  if [ -z "$_got" ]; then if [ -s "$_e" ]; then echo "N $_id decided"; else echo "N $_id full"; fi; exit; fi
+  set +C
+  if [ -n "$BASH_VERSION" ]; then
+    set -m
+    (
+      exec 2>>"$_o.err"
+      cd "$_cwd" || exit 126
+      [ -n "$_ours" ] || exec "$@"
+      _script=$3; shift 4; eval "$_script"
+    ) <"$_in" >>"$_o.out" &
+    _c=$!; set +m
+    # Whoever ends it now finds it here, or has said so before we look.
+    ! born $_c || echo "pid $_c $_born" >>"$_e"
+    facts "$_e"; [ -z "$_stop" ] || kill -TERM "-$_c"
+    wait $_c; _code=$?
+  else
+    _group=; if command -v setsid >/dev/null; then _group=setsid; elif command -v timeout >/dev/null; then _group='timeout 0'; fi
+    $_group sh -c "$_common$_inner" "$_e" "$_cwd" "$@" <"$_in" >>"$_o.out" 2>>"$_o.err"
+    _code=$?
+  fi
+  now; facts "$_e"
+  echo "rc \${_stop:-exited} $_code $_from $_up" >>"$_e"
+  echo "e $_id \${_stop:-exited} $_code $_from $_up"
+  exit
+}
+`;
+
+/** Becomes the command, where the shell can't make a process group by itself. */
+const INNER = `
+{ born self; echo "pid $_pid $_born" >>"$0"; facts "$0"; } 2>/dev/null
+[ -z "$_stop" ] || exit 143
+cd "$1" || exit 126
+shift; exec "$@"
+`;
+
+/*
+ * The server. Requests, a line each:
+ *   r <id> <lines>            run what the next so many lines say; -1: what was sent as the file \`call\`
+ *   f <id> <name> <bytes>     so many bytes follow, for the next command's file of that name
+ *   s <variable> <bytes>      so many bytes follow, a text to keep for later requests
+ *   x <id> <ended> <signal>   end it
+ *   l <id>                    what became of it?
+ *   t, w, m, p                for the writer
+ * When nobody is connected any more it stays until the commands it started have ended, for their time limits.
+ */
+const SERVER = `
+exec 2>/dev/null
+cd /
+[ -z "$BASH_VERSION" ] || { set +o posix; set -m; }
+_nl='
+'
+_pipe=$_base/pipe.$$
+mkdir -p "$_base/exec" && mkfifo "$_pipe" || { echo "X $_base can't be written"; exit 1; }
+$_shell "$_common$_writer" drover "$_base" "$_root" <"$_pipe" &
+exec >"$_pipe"
+rm -f "$_pipe"
+born self; _series=\${_pid}_$_born
+_mine= _bad= _dd= _count=0 _pending= _over= _slots=0
+
+next() {
+  _slots=$((_slots + 1)) _slot=$_series.$_slots _in=/dev/null
+  _o=$_base/exec/$_slot
+  { true >"$_o.out" && true >"$_o.err"; } || mkdir -p "$_base/exec"
+}
+take() {
+  _text=
+  while [ $_n -gt 0 ]; do IFS= read -r _line || return; _text=$_text$_line$_nl; _n=$((_n - 1)); done
+}
+bulk() {
+  true >>"$1" || { _bad=$_id; set -- /dev/null "$2"; }
+  if [ -z "$_dd" ]; then
+    if dd if=/dev/null of=/dev/null bs=1 count=1 iflag=fullblock; then _dd=yes; else _dd=no; fi
+  fi
+  if [ $_dd = yes ]; then dd bs="$2" count=1 iflag=fullblock >>"$1"; else head -c "$2" >>"$1"; fi || _bad=$_id
+}
+start() {
+  _o=$_base/exec/$_slot _ours= _given=
+  if [ $_n -ge 0 ]; then take; else _text=$(cat "$_o.call"; echo .); _text=\${_text%.}; fi
+  [ "$_bad" != "$_id" ] || { echo "N $_id full"; return; }
+  eval "$_text"
+  if [ -n "$_given" ]; then _in=$_o.in; printf %s "$_given" >"$_in" || { echo "N $_id full"; return; }; fi
+  echo "b $_id $_nonce $_head $_slot"
+  _pending=$_id
+  if [ -n "$BASH_VERSION" ]; then
+    _last=$!
+    ( one "$@" ) &
+    [ "$_last" != "$!" ] || return
+    eval "_shell_$_id=$!"
+  elif command -v setsid >/dev/null; then
+    # The first makes a session of itself, so the second leaves a child in one of its own and is done.
+    setsid setsid sh -c "$_common$_one$_args" drover "$_base" "$_id" "$_slot" "$_in" "$_seconds" "$_cwd" "$_common" "$_inner" "$@" </dev/null
+  else
+    ( one "$@" ) </dev/null &
+  fi
+  _pending= _mine="$_mine $_id"
+  next
+  _count=$((_count + 1)); [ $_count -lt 50 ] || tidy
+}
+tidy() {
+  _count=0 _kept=
+  for _i in $_mine; do
+    facts "$_base/exec/$_i"
+    if [ -n "$_end" ]; then unset "_shell_$_i"; else _kept="$_kept $_i"; fi
+  done
+  _mine=$_kept
+  ( cd "$_base/exec" && ls -1t | grep -v '[.]' | tail -n +101 | {
+    set --
+    while read -r _old; do facts "./$_old"; if [ -n "$_end" ]; then slot; set -- "$@" "./$_old" "$_file".*; fi; done
+    [ $# -eq 0 ] || rm -f "$@"
+  } ) </dev/null >/dev/null &
+}
+stop() {
+  _e=$_base/exec/$1
+  facts "$_e"
+  [ -n "$_end$_stop" ] || echo "ended $2" >>"$_e"
+  _p=\${_at% *}
+  [ -n "$_p" ] || child "$1" || return
+  kill "-$3" "-$_p" || kill "-$3" "$_p"
+}
+child() {
+  eval "_parent=\\$_shell_$1"
+  [ -n "$_parent" ] || return 1
+  for _i in /proc/[0-9]*; do
+    read -r _stat <"$_i/stat" || continue
+    _p=\${_stat%% *}; _stat=\${_stat##*) }; _stat=\${_stat#* }
+    [ "\${_stat%% *}" != "$_parent" ] || return 0
+  done
+  _p=; return 1
+}
+look() {
+  _e=$_base/exec/$_id _i=0
+  if [ ! -e "$_e" ]; then
+    set -C; true >"$_e" && _i=never; set +C
+    if [ $_i = never ] || [ ! -e "$_e" ]; then echo never >>"$_e"; echo "L $_id absent"; return; fi
+  fi
+  while [ ! -s "$_e" ] && [ $_i -lt 20 ]; do sleep 0.05; _i=$((_i + 1)); done
+  facts "$_e"
+  if [ -z "$_end" ] && watched; then echo "L $_id running"; return; fi
+  # It may have ended between the two questions.
+  facts "$_e"
+  if [ -n "$_end" ]; then echo "L $_id finished"; else echo "L $_id absent"; fi
+}
+serve() {
+  while read -r _op _id _n _more; do
+    case $_op in
+    t) echo t || exit ;;
+    r) start ;;
+    x) stop "$_id" "$_n" "$_more" ;;
+    f) [ $_n != in ] || _in=$_base/exec/$_slot.in; bulk "$_base/exec/$_slot.$_n" "$_more" ;;
+    s)
+      _f=$_base/text.$$; bulk "$_f" "$_n"
+      eval "$_id=\\$(cat "$_f"; echo .); $_id=\\\${$_id%.}"; rm -f "$_f" ;;
+    l) look ;;
+    *) printf '%s\\n' "$_op $_id $_n $_more" ;;
+    esac
+  done
+  _over=yes
+}
+guard() {
+  echo q
+  exec >/dev/null
+  while sleep 1; do
+    _kept=
+    for _id in $_mine; do
+      facts "$_base/exec/$_id"
+      [ -z "$_end" ] && watched || continue
+      _kept="$_kept $_id"
+      now; set -- $_by
+      [ $(((_up - $2) / 100)) -gt "$4" ] || continue
+      if [ -n "$_stop" ]; then stop "$_id" timed_out KILL; else stop "$_id" timed_out TERM; fi
+    done
+    _mine=$_kept
+    [ -n "$_mine" ] || exit 0
+  done
+}
+next
+# A shell that can't fork gives up what it is doing, and must not give up itself.
+while [ -z "$_over" ]; do
+  command eval serve
+  [ -z "$_pending" ] || { echo "N $_pending fork"; _pending=; }
+done
+guard
+`;
+
+/*
+ * The writer. What it says, a line each; after O, E and P come bytes and then the nonce, on no line of its own:
+ *   H                              it is there
+ *   T                              all that was asked before this is on its way
+ *   O <key> <nonce>, E <key> <nonce>     output
+ *   D <key> <ended> <code> <from> <to>   it has ended, and all of its beginning was sent
+ *   M <key> <bytes> <bytes>        how much there is of both; the ends follow in O and E; then Z <key>
+ *   G <key> begun|never            whoever waited for it was killed, and the command has ended too or never began
+ *   N <id> fork|full|decided       it was not begun
+ *   L <id> absent|running|finished
+ *   P <key> <nonce> <path>         the beginning of a file; Q <key>: it is not that simple
+ * A key is an execution's id, or where somebody else began it a name made from it.
+ */
+const WRITER = `
+exec 2>/dev/null
+[ -z "$BASH_VERSION" ] || set +o posix
+_base=$1 _run=' ' _root=
+cd -P "$2" && _root=$PWD
+cd /
+add() { eval "_x_$1=$2 _n_$1=$3 _h_$1=$4 _f_$1=$5 _o_$1=0 _e_$1=0"; _run="$_run$1 "; }
+drop() { _run="\${_run%% $1 *} \${_run#* $1 }"; unset "_x_$1" "_n_$1" "_h_$1" "_f_$1" "_o_$1" "_e_$1"; }
+load() { eval "_id=\\$_x_$1 _nonce=\\$_n_$1 _head=\\$_h_$1 _file=\\$_base/exec/\\$_f_$1 _so=\\$_o_$1 _se=\\$_e_$1"; }
+part() { if [ $2 -eq 0 ]; then head -c $3 "$1"; else tail -c "+$(($2 + 1))" "$1" | head -c $(($3 - $2)); fi; }
+grown() {
+  _all=$(wc -c <"$1"); _all=$((_all))
+  if [ $_all -gt 1073741824 ]; then facts "$_base/exec/$_id"; kill -KILL "-\${_at% *}"; fi
+  _to=$_all; [ $_to -le $_head ] || _to=$_head
+  [ $_to -gt $2 ]
+}
+send() {
+  if [ -s "$_file.out" ] && grown "$_file.out" $_so; then
+    echo "O $1 $_nonce"; part "$_file.out" $_so $_to; echo $_nonce; eval "_o_$1=$_to"
+  fi
+  if [ -s "$_file.err" ] && grown "$_file.err" $_se; then
+    echo "E $1 $_nonce"; part "$_file.err" $_se $_to; echo $_nonce; eval "_e_$1=$_to"
+  fi
+}
+finish() {
+  load "$1"; [ -n "$_nonce" ] || return
+  if [ $_so -gt 0 ] || [ $_se -gt 0 ]; then send "$1"
+  else
+    if [ -s "$_file.out" ]; then echo "O $1 $_nonce"; head -c $_head "$_file.out"; echo $_nonce; fi
+    if [ -s "$_file.err" ]; then echo "E $1 $_nonce"; head -c $_head "$_file.err"; echo $_nonce; fi
+  fi
+  drop "$1"
+  echo "D $1 $2"
+}
+watch() {
+  facts "$_base/exec/$2"; slot
+  add "$1" "$2" "$3" "$4" "\${_file##*/}"
+  [ -z "$_end" ] || finish "$1" "$_end"
+}
+tick() {
+  for _i in $_run; do
+    load "$_i"; facts "$_base/exec/$_id"
+    if [ -n "$_end" ]; then finish "$_i" "$_end"; continue; fi
+    send "$_i"
+    if watched || [ -z "$_by$_stop" ]; then continue; fi
+    facts "$_base/exec/$_id"
+    if [ -n "$_end" ]; then finish "$_i" "$_end"; continue; fi
+    load "$_i"; send "$_i"; drop "$_i"
+    if [ -n "$_at" ]; then echo "G $_i begun"; else echo "G $_i never"; fi
+  done
+}
+more() {
+  facts "$_base/exec/$2"; slot
+  _no=0 _ne=0
+  [ ! -s "$_file.out" ] || _no=$(($(wc -c <"$_file.out")))
+  [ ! -s "$_file.err" ] || _ne=$(($(wc -c <"$_file.err")))
+  echo "M $1 $_no $_ne"
+  _to=$((_no - $4)); [ $_to -le $6 ] || _to=$6
+  if [ $_to -gt 0 ]; then echo "O $1 $3"; tail -c $_to "$_file.out" | head -c $_to; echo $3; fi
+  _to=$((_ne - $5)); [ $_to -le $6 ] || _to=$6
+  if [ $_to -gt 0 ]; then echo "E $1 $3"; tail -c $_to "$_file.err" | head -c $_to; echo $3; fi
+  echo "Z $1"
+}
+peek() {
+  _name=\${4##*/}
+  if [ -n "$_root" ] && cd -P "\${4%/*}/" && [ -f "./$_name" ] && [ ! -L "./$_name" ] && [ -r "./$_name" ]; then
+    case $PWD/ in
+    "$_root"/*) { opened "$@"; } 3<"./$_name" || echo "Q $1" ;;
+    *) echo "Q $1" ;;
+    esac
+  else echo "Q $1"; fi
+  cd /
+}
+# What was opened must be what the folder has under that name, and no link: it may have been changed since we looked.
+opened() {
+  [ /proc/self/fd/3 -ef "./$_name" ] && [ ! -L "./$_name" ] && [ -f /proc/self/fd/3 ] || return 1
+  _at=$PWD/$_name
+  printf '%s\\n' "P $1 $2 \${_at#"$_root"/}"
+  [ ! -s /proc/self/fd/3 ] || head -c $3 <&3
+  echo $2
+}
+serve() {
+  while read -r _op _id _a _b _c _d; do
+    case $_op in
+    b) add "$_id" "$_id" "$_a" "$_b" "$_c" ;;
+    e) finish "$_id" "$_a $_b $_c $_d" ;;
+    w) watch "$_id" "$_a" "$_b" "$_c" ;;
+    N) drop "$_id"; echo "N $_id $_a" ;;
+    t) tick; echo T || exit ;;
+    m) more "$_id" $_a $_b $_c $_d ;;
+    p) peek "$_id" "$_a" "$_b" "$_c\${_d:+ }$_d" ;;
+    q) exit ;;
+    *) printf '%s\\n' "$_op $_id $_a" ;;
+    esac
+  done
+  exit
+}
+echo H
+while :; do command eval serve; done
+`;
+
+/** Reads what the server hands to a shell of its own, where it is not a subshell. */
+const ARGS = `
+_base=$1 _id=$2 _slot=$3 _in=$4 _seconds=$5 _cwd=$6 _common=$7 _inner=$8; shift 8
+exec 2>/dev/null
+one "$@"
+`;
+
+const BOOT = `
+_base=$1 _root=$2 _common=$3 _one=$4 _inner=$5 _args=$6 _writer=$7
+if [ -z "$8" ] && command -v bash >/dev/null; then exec bash --posix --norc -c "$0" "$0" "$1" "$2" "$3" "$4" "$5" "$6" "$7" bash; fi
+if [ -n "$8" ]; then _shell='bash --posix --norc -c'; else _shell='sh -c'; fi
+eval "$_common$_one"
+${SERVER}`;
+
+/**
+ * The argv of the process to start inside. `base`: the folder under which executions are kept; `root`: the workspace.
+ */
+export const channelArgv = (base: string, root: string): string[] => [
+  ...['sh', '-c', BOOT, BOOT],
+  ...[base, root, COMMON, ONE, INNER, ARGS, WRITER],
+];

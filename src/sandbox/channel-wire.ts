@@ -1,0 +1,144 @@
+import type { RunRequest } from './sandbox.ts';
+
+const NEWLINE = 0x0a;
+/** Bytes. The shell inside reads a line byte by byte, 0.4 µs each; more comes faster as a block, for two forks. */
+const INLINE = 6 * 1024;
+/** Bytes. A script longer than this is sent once, and named from then on. */
+const REMEMBERED = 400;
+/** Bytes. Blocks are read into the memory of a program inside, whole. */
+const BLOCK = 256 * 1024;
+const PLAIN = /^[\t\n\x20-\x7e]*$/;
+
+/** One word of a POSIX shell command. */
+export const quoted = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;
+
+/** What the runner needs to know of a command beside its argv. */
+export interface WireCall {
+  id: string;
+  /** Ends what is sent of its output; random, so that output can't be taken for it. */
+  nonce: string;
+  /** Bytes of each stream that are sent as they come. */
+  head: number;
+  cwd: string;
+}
+
+/** Makes requests for the runner; remembers which scripts it was told already. */
+export class WireWriter {
+  readonly #scripts = new Map<string, string>();
+
+  run(call: WireCall, request: RunRequest): Buffer {
+    const parts: Buffer[] = [];
+    const lines = [
+      `_nonce=${call.nonce} _head=${call.head} _seconds=${Math.ceil(Math.max(1, request.timeoutMs) / 1000)}`,
+      `_cwd=${quoted(call.cwd)}`,
+    ];
+    const stdin = Buffer.from(request.stdin ?? new Uint8Array());
+    const given = stdin.toString('latin1');
+    if (stdin.length > 0 && stdin.length < INLINE && PLAIN.test(given)) lines.push(`_given=${quoted(given)}`);
+    else parts.push(...this.#file(call.id, 'in', stdin));
+    if (request.inShell) lines.push('_ours=yes');
+    lines.push(`set -- ${this.#words(request, parts).join(' ')}`);
+    const text = `${lines.join('\n')}\n`;
+    if (text.length < INLINE && PLAIN.test(text)) {
+      parts.push(Buffer.from(`r ${call.id} ${text.split('\n').length - 1}\n${text}`));
+    } else {
+      parts.push(...this.#file(call.id, 'call', Buffer.from(text)), Buffer.from(`r ${call.id} -1\n`));
+    }
+    return Buffer.concat(parts);
+  }
+
+  #words(request: RunRequest, parts: Buffer[]): string[] {
+    const given = Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value}`);
+    const argv = given.length > 0 ? ['env', ...given, ...request.argv] : [...request.argv];
+    return argv.map((word) => (word.length > REMEMBERED ? this.#remembered(word, parts) : quoted(word)));
+  }
+
+  /** A long argument as the variable it is kept in; sent first if it is new. What is kept is bounded. */
+  #remembered(word: string, parts: Buffer[]): string {
+    const known = this.#scripts.get(word);
+    if (known) return `"$${known}"`;
+    if (this.#scripts.size >= 64) return quoted(word);
+    const name = `_text_${this.#scripts.size}`;
+    this.#scripts.set(word, name);
+    const bytes = Buffer.from(word);
+    parts.push(Buffer.from(`s ${name} ${bytes.length}\n`), bytes);
+    return `"$${name}"`;
+  }
+
+  #file(id: string, name: string, bytes: Buffer): Buffer[] {
+    const parts: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += BLOCK) {
+      const block = bytes.subarray(at, at + BLOCK);
+      parts.push(Buffer.from(`f ${id} ${name} ${block.length}\n`), block);
+    }
+    return parts;
+  }
+}
+
+/** What a runner says: lines, and bytes between some of them. */
+export interface WireEvents {
+  /** A line, split at its spaces. If bytes follow it, the nonce that ends them is returned. */
+  line(words: string[]): string | undefined;
+  bytes(chunk: Buffer): void;
+  /** The bytes after the last line are complete. */
+  bytesEnd(): void;
+}
+
+/** Splits what a runner says. A chunk may begin and end anywhere. */
+export class WireReader {
+  readonly #events: WireEvents;
+  #rest: Buffer = Buffer.alloc(0);
+  /** What ends the bytes that are coming; undefined between lines. */
+  #mark: Buffer | undefined;
+
+  constructor(events: WireEvents) {
+    this.#events = events;
+  }
+
+  push(chunk: Buffer): void {
+    let data = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk;
+    for (;;) {
+      const rest = this.#mark ? this.#takeBytes(data, this.#mark) : this.#takeLine(data);
+      if (!rest) break;
+      data = rest;
+    }
+  }
+
+  /** Returns what follows, or undefined if more must come first. */
+  #takeLine(data: Buffer): Buffer | undefined {
+    const end = data.indexOf(NEWLINE);
+    if (end === -1) {
+      this.#keep(data);
+      return undefined;
+    }
+    const nonce = this.#events.line(data.toString('utf8', 0, end).split(' '));
+    if (nonce !== undefined) this.#mark = Buffer.from(`${nonce}\n`);
+    return data.subarray(end + 1);
+  }
+
+  #takeBytes(data: Buffer, mark: Buffer): Buffer | undefined {
+    const end = data.indexOf(mark);
+    if (end !== -1) {
+      if (end > 0) this.#events.bytes(data.subarray(0, end));
+      this.#mark = undefined;
+      this.#events.bytesEnd();
+      return data.subarray(end + mark.length);
+    }
+    const whole = data.length - markedEnd(data, mark);
+    if (whole > 0) this.#events.bytes(data.subarray(0, whole));
+    this.#keep(data.subarray(whole));
+    return undefined;
+  }
+
+  /** A copy: otherwise a few pending bytes would keep a whole network buffer alive. */
+  #keep(data: Buffer): void {
+    this.#rest = Buffer.from(data);
+  }
+}
+
+/** How many bytes at the end of the data may be the beginning of the mark. */
+function markedEnd(data: Buffer, mark: Buffer): number {
+  for (let size = Math.min(mark.length - 1, data.length); size > 0; size--)
+    if (data.subarray(data.length - size).equals(mark.subarray(0, size))) return size;
+  return 0;
+}
