@@ -74,6 +74,30 @@ export class Workbench {
     await this.page.keyboard.press('Enter');
   }
 
+  /** Answers the editor's own dialog for a file to open or a place to save to: a browser has none of the system's. */
+  async choosePath(path: string): Promise<void> {
+    // What is typed before the dialog has made its own suggestion is overwritten by it.
+    await eventually('the dialog to suggest a path', 20_000, () => this.quickInput.inputValue({ timeout: 2_000 }));
+    await eventually('the path to stay', 10_000, async () => {
+      await this.quickInput.fill(path, { timeout: 2_000 });
+      await this.page.waitForTimeout(300);
+      return (await this.quickInput.inputValue({ timeout: 2_000 })) === path;
+    });
+    const widget = this.page.locator('.quick-input-widget:not([style*="display: none"])');
+    await widget.getByRole('button', { name: /^(OK|Open)$/ }).click({ timeout: 20_000 });
+  }
+
+  /** A modal dialog. */
+  dialog(text: string | RegExp): Locator {
+    return this.page.locator('.monaco-dialog-box', { hasText: text });
+  }
+
+  async answerDialog(text: string | RegExp, button: string): Promise<void> {
+    const dialog = this.dialog(text);
+    await dialog.getByRole('button', { name: button, exact: true }).click({ timeout: 20_000 });
+    await dialog.waitFor({ state: 'detached', timeout: 10_000 });
+  }
+
   /** The body of Drover's panels; of several, that of the tab in front. */
   get panel(): FrameLocator {
     return this.page
