@@ -8,6 +8,8 @@ import type { EventId, SessionId } from '../protocol/ids.ts';
 import { Actions } from './actions.ts';
 import { type Answer, answer } from './approvals.ts';
 import { checkEngine } from './check-engine.ts';
+import { BlobFiles } from './checkpoints/blob-files.ts';
+import { fromPanel } from './checkpoints/commands.ts';
 import type { CommandId } from './command-ids.ts';
 import { handlers } from './commands.ts';
 import { continueSession, keyStored } from './continue.ts';
@@ -88,8 +90,18 @@ export class App {
     this.projects = new Projects({
       openStore: (root) => openStore({ root, door: this.secrets.door(root) }),
       openCatalog: (root) => openCatalog(root, { onProblem: (message) => this.reporter.notice(message) }),
+      openCheckpoints: async (root) => {
+        const { CheckpointStore } = await import('../sandbox/checkpoints/checkpoints.ts');
+        return new CheckpointStore({ root, privateFolder: vscode.Uri.joinPath(this.storage, 'checkpoints').fsPath });
+      },
       openEngine: (project) => this.engines.open(project),
     });
+    const storesBelow = (root: string) =>
+      this.projects
+        .all()
+        .find(({ store }) => store.root === root)
+        ?.checkpoints();
+    this.#owned.add(new BlobFiles(storesBelow));
     const failed = (error: unknown) => this.#background(error);
     this.sessions = new Sessions(this.projects, failed);
     this.actions = new Actions(this.sessions, failed);
@@ -214,6 +226,7 @@ export class App {
       answer: (session, given) => this.answer(session, given),
       interrupt: (session, thread) => this.actions.interrupt(session, 'panel', thread),
       showDiff: (session, call) => this.showDiff(session, call),
+      checkpoint: (session, wish) => fromPanel(this, session, wish),
       run: async (session, command) => {
         await vscode.commands.executeCommand(`drover.${command}`, ...(command === 'takeOver' ? [session.id] : []));
       },

@@ -1,6 +1,7 @@
 import * as vscode from 'vscode';
 import type { EventId, SessionId } from '../protocol/ids.ts';
 import type { App } from './app.ts';
+import { changesBy, forkFrom, restoreTo } from './checkpoints/commands.ts';
 import type { CommandId } from './command-ids.ts';
 import { deleteSession } from './delete-session.ts';
 import { age, asker, standing, standingText, summary } from './describe.ts';
@@ -119,6 +120,31 @@ export const handlers: Record<CommandId, Handler> = {
     if (session) await chooseAndApply(app.actions, session);
   },
 
+  async restoreFiles(app, args) {
+    const session = await sessionFor(app, args, 'Drover: put back the files of which session?');
+    if (session) await restoreTo(app, session, callIn(args), 'command');
+  },
+
+  async forkSession(app, args) {
+    const session = await sessionFor(app, args, 'Drover: fork which session?');
+    if (session) await forkFrom(app, session, callIn(args), 'command');
+  },
+
+  async changesByCall(app, args) {
+    const session = await sessionFor(app, args, 'Drover: the changes in which session?');
+    if (session) await changesBy(session, 'call', callIn(args));
+  },
+
+  async changesByThread(app, args) {
+    const session = await sessionFor(app, args, 'Drover: the changes in which session?');
+    if (session) await changesBy(session, 'thread', callIn(args));
+  },
+
+  async changesBySession(app, args) {
+    const session = await sessionFor(app, args, 'Drover: the changes by which session?');
+    if (session) await changesBy(session, 'session');
+  },
+
   async archiveSession(app, args) {
     const session =
       sessionIn(app, args) ?? (await pickSession(app, 'Drover: archive which session?', () => app.sessions.active()));
@@ -214,6 +240,10 @@ async function withCopy(app: App, args: readonly unknown[], title: string): Prom
   const isolated = () => app.sessions.active().filter((one) => one.state?.environment.workspace === 'isolated');
   return sessionIn(app, args) ?? app.panels.active() ?? (await pickSession(app, title, isolated));
 }
+
+/** The session that is meant, or that the person is in, or that they choose. */
+const sessionFor = async (app: App, args: readonly unknown[], title: string): Promise<LiveSession | undefined> =>
+  sessionIn(app, args) ?? app.panels.active() ?? pickSession(app, title, () => app.sessions.all());
 
 /** Nobody should allow what they have not looked at: a call that is on no screen is shown, and the command asked for again. */
 async function showFirst(app: App, { session, call }: Waiting, what: string): Promise<void> {

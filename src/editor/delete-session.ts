@@ -20,6 +20,7 @@ export async function deleteSession(app: App, session: LiveSession): Promise<voi
   if (session.state?.sandbox) await app.actions.archive(session, true, 'command');
   await dropCopy(session);
   await session.project.store.delete(session.id);
+  await (await session.project.checkpoints()).forget(session.id);
   app.panels.get(session)?.close();
 }
 

@@ -28,6 +28,7 @@ export class ImportedSession extends LiveSession {
     const project = new Project(folder, {
       openStore: () => new ExportStore(path, id, file),
       openCatalog: () => Promise.reject(new ReadOnlyExport()),
+      openCheckpoints: () => Promise.reject(new ReadOnlyExport()),
       openEngine: () => Promise.reject(new ReadOnlyExport()),
     });
     const session = new ImportedSession(id, project, path, file.problems);

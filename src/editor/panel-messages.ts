@@ -13,6 +13,7 @@ export interface PanelActions {
   answer(session: LiveSession, answer: Answer): Promise<void>;
   interrupt(session: LiveSession, thread: Extract<PanelMessage, { type: 'interrupt' }>['thread']): Promise<void>;
   showDiff(session: LiveSession, call: Extract<PanelMessage, { type: 'show_diff' }>['tool_use_id']): Promise<void>;
+  checkpoint(session: LiveSession, wish: Extract<PanelMessage, { type: 'checkpoint' }>): Promise<void>;
   run(session: LiveSession, command: Extract<PanelMessage, { type: 'run' }>['command']): Promise<void>;
 }
 
@@ -58,6 +59,8 @@ async function act(
       return actions.interrupt(session, message.thread);
     case 'show_diff':
       return actions.showDiff(session, message.tool_use_id);
+    case 'checkpoint':
+      return actions.checkpoint(session, message);
     case 'open_file':
       return openFile(session, message.path);
     case 'copy':

@@ -3,6 +3,7 @@ import type * as vscode from 'vscode';
 import type { Engine } from '../engine.ts';
 import type { Catalog } from '../log/catalog.ts';
 import type { SessionStore } from '../log/log.ts';
+import type { CheckpointStore } from '../sandbox/checkpoints/checkpoints.ts';
 
 /**
  * One workspace folder with what Drover keeps for it: its sessions, its catalog and, once something has to run,
@@ -16,6 +17,7 @@ export class Project {
   readonly store: SessionStore;
   readonly #parts: ProjectParts;
   #catalog: Promise<Catalog> | undefined;
+  #checkpoints: Promise<CheckpointStore> | undefined;
   #starting: Promise<Engine> | undefined;
   #running: Engine | undefined;
 
@@ -34,6 +36,12 @@ export class Project {
       throw error;
     });
     return this.#catalog;
+  }
+
+  /** The files of its sessions as they were. Loaded at the first use. */
+  checkpoints(): Promise<CheckpointStore> {
+    this.#checkpoints ??= this.#parts.openCheckpoints(this.store.root);
+    return this.#checkpoints;
   }
 
   /** What runs sessions; loaded at the first use. */
@@ -69,5 +77,6 @@ export class Project {
 export interface ProjectParts {
   openStore(root: string): SessionStore;
   openCatalog(root: string): Promise<Catalog>;
+  openCheckpoints(root: string): Promise<CheckpointStore>;
   openEngine(project: Project): Promise<Engine>;
 }

@@ -61,6 +61,8 @@ export class SessionTree {
     const where = standing(session);
     const parts = state ? [money(state.costUsd), age(state.updatedAt, Date.now())] : [];
     if (!plainToSee.has(where)) parts.unshift(standingText[where]);
+    const from = state?.forkedFrom?.session;
+    if (from) parts.push(`fork of ${this.#sessions.get(from)?.title ?? from}`);
     if (this.#projects.all().length > 1) parts.push(session.project.name);
     item.description = parts.join(' · ');
     item.iconPath = session.damage && where === 'done' ? damaged : icons[where];

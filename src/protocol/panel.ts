@@ -39,6 +39,8 @@ export type HostMessage =
   /** Answer to a request with this number. */
   | { type: 'reply'; to: number; problem: string | null };
 
+export type CheckpointAct = 'restore' | 'fork' | 'changes_by_call' | 'changes_by_thread' | 'changes_by_session';
+
 export type PanelMessage =
   | { type: 'ready' }
   | { type: 'send'; n: number; content: ContentBlock[] }
@@ -55,6 +57,8 @@ export type PanelMessage =
     }
   | { type: 'interrupt'; n: number; thread?: ThreadId }
   | { type: 'show_diff'; tool_use_id: EventId }
+  /** About the files as they were at an event: `id` is a call, or a message of a person. */
+  | { type: 'checkpoint'; n: number; act: CheckpointAct; id: EventId }
   | { type: 'open_file'; path: string }
   | { type: 'read_blob'; blob: BlobRef }
   | { type: 'copy'; text: string }

@@ -20,7 +20,14 @@ function panelsOf(stage: Stage): Panels {
   const found = vscode.extensions.getExtension('drover.drover');
   assert.ok(found);
   const nothing = async () => undefined;
-  const actions = { send: nothing, answer: nothing, interrupt: nothing, showDiff: nothing, run: nothing };
+  const actions = {
+    send: nothing,
+    answer: nothing,
+    interrupt: nothing,
+    showDiff: nothing,
+    checkpoint: nothing,
+    run: nothing,
+  };
   return new Panels(found.extensionUri, stage.sessions, actions, new PanelMemory(memory), new Redactor());
 }
 

@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { Actions } from '../../src/editor/actions.ts';
 import type { LiveSession } from '../../src/editor/live-session.ts';
@@ -13,6 +14,7 @@ import { type EventId, mint, type SessionId, type ThreadId } from '../../src/pro
 import { type Draft, draft } from '../../src/protocol/record.ts';
 import { noUsage } from '../../src/protocol/usage.ts';
 import { REHEARSAL_MODEL } from '../../src/rehearsal/models.ts';
+import { CheckpointStore } from '../../src/sandbox/checkpoints/checkpoints.ts';
 import { makeFolder } from '../support/temp.ts';
 
 export interface Call {
@@ -35,8 +37,10 @@ export class Stage {
       {
         openStore: (root) => openStore({ root }),
         openCatalog,
+        openCheckpoints: async (root) => new CheckpointStore({ root, privateFolder: join(folder, 'private') }),
         openEngine: async (project) =>
           createEngine({
+            checkpoints: await project.checkpoints(),
             store: project.store,
             workspaceFolder: project.path,
             apiKey: async () => undefined,
@@ -82,7 +86,8 @@ export class Stage {
       calls,
       calls.map(() => mint.event()),
     );
-    if (created?.event.type !== 'drover.session_created' || !('environment' in created.event)) throw new Error('No start.');
+    if (created?.event.type !== 'drover.session_created' || !('environment' in created.event))
+      throw new Error('No start.');
     const environment = { ...created.event.environment, workspace: 'isolated' as const };
     const writer = await this.project.store.create(id, [
       { ...created, event: { ...created.event, environment } },
