@@ -12,6 +12,7 @@ const KEYS = isMac ? { allow: '⌘⏎', deny: '⌘⌫' } : { allow: 'Ctrl+Enter'
 /** Where the call would run, as far as it is known before it runs. */
 function place(store: Store, session: SessionState, call: ToolCall): string {
   if (!inSandbox(call.name)) return 'outside the sandbox, by Drover itself';
+  if (session.environment.config.type === 'host') return 'on this machine itself, without a sandbox';
   const sandbox = session.sandbox ? session.sandboxes.get(session.sandbox) : undefined;
   return sandbox?.state === 'ready'
     ? `in ${store.index.nameOf(sandbox)}`
@@ -81,15 +82,16 @@ export class ApprovalCard extends View {
     const off = !store.writable;
     const reason = store.approvals.reason(call.id);
     if (reason !== null) return this.#reasonForm(reason, off);
-    const scope = standingScope(call.name);
+    // Where nothing holds what runs, each call is asked about: whatever else was allowed.
+    const scope = store.session?.environment.config.type === 'host' ? null : standingScope(call.name);
     const diffable = (call.name === 'edit' || call.name === 'write') && field(call.input, 'file_path') !== '';
     return html`<div class="buttons">
         <vscode-button appearance="primary" ?disabled=${off} @click=${(click: MouseEvent) => this.#allow(click, false)}>Allow<kbd>${KEYS.allow}</kbd></vscode-button>
         <vscode-button appearance="secondary" ?disabled=${off} @click=${(click: MouseEvent) => this.#deny(click)}>Deny<kbd>${KEYS.deny}</kbd></vscode-button>
-        <vscode-button appearance="secondary" ?disabled=${off} title=${scope} aria-describedby="scope-${call.id}" @click=${(click: MouseEvent) => this.#allow(click, true)}>Allow from now on</vscode-button>
+        ${scope === null ? nothing : html`<vscode-button appearance="secondary" ?disabled=${off} title=${scope} aria-describedby="scope-${call.id}" @click=${(click: MouseEvent) => this.#allow(click, true)}>Allow from now on</vscode-button>`}
         ${diffable ? html`<vscode-button class="push" appearance="secondary" @click=${() => store.host.post({ type: 'show_diff', tool_use_id: call.id })}>Show diff</vscode-button>` : nothing}
       </div>
-      <p class="scope quiet" id="scope-${call.id}">From now on: ${scope.charAt(0).toLowerCase()}${scope.slice(1)}</p>`;
+      ${scope === null ? nothing : html`<p class="scope quiet" id="scope-${call.id}">From now on: ${scope.charAt(0).toLowerCase()}${scope.slice(1)}</p>`}`;
   }
 
   #reasonForm(reason: string, off: boolean): TemplateResult {
@@ -117,7 +119,7 @@ export class ApprovalCard extends View {
     const { store, call } = this;
     if (!store.session || !store.writable || !store.approvals.clickable(call.id, click)) return;
     this.#keepFocus();
-    store.approvals.send(store.session, call.id, 'allow', standing);
+    store.approvals.send(store.session, call.id, 'allow', { standing });
   }
 
   #deny(click: MouseEvent): void {
@@ -128,7 +130,7 @@ export class ApprovalCard extends View {
     const { store, call } = this;
     if (!store.session || !store.writable) return;
     this.#keepFocus();
-    store.approvals.send(store.session, call.id, 'deny', false);
+    store.approvals.send(store.session, call.id, 'deny', {});
   }
 
   /** The button that was pressed goes away: the focus stays with its card. */

@@ -1,6 +1,7 @@
 import type { EventId } from '../src/protocol/ids.ts';
-import type { ToolCall } from '../src/session/state.ts';
+import type { Asking } from '../src/session/state.ts';
 import type { ApprovalCard } from './approval-card.ts';
+import type { QuestionCard } from './question-card.ts';
 import type { Store } from './store.ts';
 
 const isMac = navigator.platform.startsWith('Mac');
@@ -46,7 +47,7 @@ export class ApprovalKeys {
     return target instanceof HTMLElement && target.tagName === 'VSCODE-TEXT-FIELD';
   }
 
-  #target(): ToolCall | undefined {
+  #target(): Asking | undefined {
     const session = this.#store.session;
     if (!session) return undefined;
     const open = this.#store.approvals.open(session);
@@ -54,14 +55,15 @@ export class ApprovalKeys {
     return open.find((call) => call.id === focused) ?? this.#store.approvalTarget();
   }
 
-  #card(call: EventId): ApprovalCard | null {
+  #card(call: EventId): ApprovalCard | QuestionCard | null {
     return (
-      document.querySelector(`.approval[data-call="${CSS.escape(call)}"]`)?.closest<ApprovalCard>('drover-approval') ??
-      null
+      document
+        .querySelector(`.approval[data-call="${CSS.escape(call)}"]`)
+        ?.closest<ApprovalCard | QuestionCard>('drover-approval, drover-question') ?? null
     );
   }
 
-  #answer(call: ToolCall, result: 'allow' | 'deny'): void {
+  #answer(call: Asking, result: 'allow' | 'deny'): void {
     const store = this.#store;
     const card = this.#card(call.id);
     if (!card || !inSight(card)) {
@@ -71,6 +73,6 @@ export class ApprovalKeys {
     if (!store.session || !store.writable || !store.approvals.armed(call.id)) return;
     card.focusCard();
     if (result === 'deny') card.startDenying();
-    else store.approvals.send(store.session, call.id, 'allow', false);
+    else store.approvals.send(store.session, call.id, 'allow', {});
   }
 }

@@ -1,6 +1,7 @@
 import type { EventId } from '../src/protocol/ids.ts';
+import type { Scope } from '../src/protocol/record.ts';
 import { pendingApprovals } from '../src/session/fold.ts';
-import type { SessionState, ToolCall } from '../src/session/state.ts';
+import type { Asking, SessionState } from '../src/session/state.ts';
 import type { Host } from './host.ts';
 
 /** A card must have been before a person's eyes for so long before a key or a click on it counts. */
@@ -12,6 +13,12 @@ export interface Answer {
   standing: boolean;
   state: 'sent' | 'failed';
   problem: string | null;
+}
+
+/** How far an answer goes beyond what it is about: to calls of the same kind, or for a question its scope. */
+interface Extent {
+  standing?: boolean;
+  scope?: Scope;
 }
 
 /** What a person does about calls that wait for them. The log decides what they are; this only holds what is half done. */
@@ -31,8 +38,8 @@ export class Approvals {
     document.addEventListener('visibilitychange', () => this.rearm());
   }
 
-  /** Calls that wait for an answer and have none on its way, oldest first. */
-  open(session: SessionState): ToolCall[] {
+  /** Calls and questions that wait for an answer and have none on its way, oldest first. */
+  open(session: SessionState): Asking[] {
     return pendingApprovals(session).filter((call) => this.#answers.get(call.id)?.state !== 'sent');
   }
 
@@ -93,7 +100,7 @@ export class Approvals {
   }
 
   /** Sends the answer. The card says so at once; the record that follows is the truth. */
-  send(session: SessionState, call: EventId, result: 'allow' | 'deny', standing: boolean): void {
+  send(session: SessionState, call: EventId, result: 'allow' | 'deny', { standing = false, scope }: Extent): void {
     if (this.#answers.get(call)?.state === 'sent') return;
     const reason = this.#reasons.get(call)?.trim();
     const answer: Answer = { result, standing, state: 'sent', problem: null };
@@ -106,6 +113,7 @@ export class Approvals {
         result,
         ...(result === 'deny' && reason ? { deny_message: reason } : {}),
         ...(standing ? { standing: true } : {}),
+        ...(scope ? { scope } : {}),
         seen: session.head.seq,
       })
       .then((problem) => {

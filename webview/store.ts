@@ -4,7 +4,7 @@ import type { EventId, SessionId, ThreadId } from '../src/protocol/ids.ts';
 import type { Access, HostMessage } from '../src/protocol/panel.ts';
 import type { BlobRef, LogRecord } from '../src/protocol/record.ts';
 import { apply, fold } from '../src/session/fold.ts';
-import type { SessionState, ToolCall } from '../src/session/state.ts';
+import type { Asking, SessionState } from '../src/session/state.ts';
 import { Approvals } from './approvals.ts';
 import { ms } from './format.ts';
 import { Heartbeat, type Link } from './heartbeat.ts';
@@ -197,7 +197,7 @@ export class Store {
    * The call that the keyboard answers if no card has the focus: the oldest of those in the shown conversation,
    * else the oldest of all.
    */
-  approvalTarget(): ToolCall | undefined {
+  approvalTarget(): Asking | undefined {
     const session = this.session;
     if (!session) return undefined;
     const open = this.approvals.open(session);

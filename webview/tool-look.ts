@@ -90,6 +90,10 @@ export function asks(call: Pick<ToolCall, 'name' | 'input'>): string {
       return `wants to read ${path}`;
     case 'create_agent':
       return `wants to start a subagent: ${visible(childName(call.input))}`;
+    case 'tripwire':
+      return 'touched a tripwire';
+    case 'network':
+      return 'wants to reach a host';
     default:
       return `wants to use ${call.name}`;
   }

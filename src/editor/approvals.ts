@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { inputSha256 } from '../harness/input-hash.ts';
 import { canonicalJson } from '../protocol/canonical.ts';
 import type { EventId } from '../protocol/ids.ts';
-import { draft, type Seq, type StandingRule } from '../protocol/record.ts';
-import { callPhase } from '../session/fold.ts';
-import type { SessionState, ToolCall } from '../session/state.ts';
+import { draft, type Scope, type Seq, type StandingRule } from '../protocol/record.ts';
+import { askingOf, pendingApprovals } from '../session/fold.ts';
+import type { Asking, SessionState, ToolCall } from '../session/state.ts';
 import { type Actions, person, type Via } from './actions.ts';
 import { unsaved } from './dirty.ts';
 import type { LiveSession } from './live-session.ts';
@@ -17,6 +17,8 @@ export interface Answer {
   denyMessage?: string;
   /** Allow this from now on, in this session. */
   standing?: boolean;
+  /** How far the yes to a question goes. */
+  scope?: Scope;
   via: Via;
   /** The seq the view had folded that the person answered from. */
   seen: Seq;
@@ -44,7 +46,10 @@ export async function answer(actions: Actions, session: LiveSession, given: Answ
           local: {
             actor: person(given.via),
             shown_sha256: shownSha256(call),
-            ...(given.standing && given.result === 'allow' ? { standing: standingRule(call) } : {}),
+            ...(given.standing && given.result === 'allow' && state.calls.has(call.id)
+              ? { standing: standingRule(call) }
+              : {}),
+            ...(given.scope ? { scope: given.scope } : {}),
           },
         },
       ),
@@ -53,19 +58,20 @@ export async function answer(actions: Actions, session: LiveSession, given: Answ
   actions.goOn(session, 'an approval was answered');
 }
 
-/** The call, if it still waits and the person can have seen it. */
-function waiting(state: SessionState, given: Answer): ToolCall {
-  const call = state.calls.get(given.call);
+/** The call or question, if it still waits and the person can have seen it. */
+function waiting(state: SessionState, given: Answer): Asking {
+  const call = askingOf(state, given.call);
   if (!call) throw new Refusal('This call is no longer in the session’s log, so nothing was answered.');
-  if (callPhase(state, call) !== 'asking') throw new Refusal(alreadyAnswered(call));
+  if (!pendingApprovals(state).includes(call)) throw new Refusal(alreadyAnswered(state, call));
   if (given.seen < call.seq) {
     throw new Refusal('This view had not shown the call yet when it was answered; look at it and answer again.');
   }
   return call;
 }
 
-function alreadyAnswered(call: ToolCall): string {
-  const said = call.confirmation;
+function alreadyAnswered(state: SessionState, call: Asking): string {
+  const said = state.calls.get(call.id)?.confirmation;
+  if (!state.calls.has(call.id)) return 'This question no longer waits for an answer, so yours changed nothing.';
   if (!said) return `This ${call.name} call no longer waits for an answer, so yours changed nothing.`;
   const what = said.result === 'allow' ? 'allowed' : 'denied';
   return `This ${call.name} call was already answered: it was ${what} at ${new Date(said.at).toLocaleTimeString()}.`;
@@ -76,7 +82,7 @@ export const standingRule = (call: Pick<ToolCall, 'name' | 'input'>): StandingRu
   call.name === 'bash' ? { tool: 'bash', input_sha256: inputSha256(call.input) } : { tool: call.name };
 
 /** SHA-256, hex, of what every view shows of a call before it is answered: the tool, its whole input, and why it asks. */
-const shownSha256 = (call: ToolCall): string =>
+const shownSha256 = (call: Asking): string =>
   createHash('sha256')
     .update(canonicalJson({ name: call.name, input: call.input, why: call.why }))
     .digest('hex');

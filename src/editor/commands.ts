@@ -1,5 +1,6 @@
 import * as vscode from 'vscode';
 import type { EventId, SessionId } from '../protocol/ids.ts';
+import { askingOf } from '../session/fold.ts';
 import type { App } from './app.ts';
 import { changesBy, forkFrom, restoreTo } from './checkpoints/commands.ts';
 import type { CommandId } from './command-ids.ts';
@@ -95,6 +96,10 @@ export const handlers: Record<CommandId, Handler> = {
   async alwaysAllow(app, args) {
     const { session, call } = needCall(app, args);
     const seen = session.state?.head.seq ?? -1;
+    const question = session.state?.questions.find((one) => one.id === call);
+    if (question?.kind === 'canary')
+      throw new Refusal('A tripwire is looked at each time, so it can’t be always allowed.');
+    if (question) return app.answer(session, { call, result: 'allow', scope: 'always', via: 'sidebar', seen });
     if (await alwaysAllow(session, call)) {
       await app.answer(session, { call, result: 'allow', standing: true, via: 'sidebar', seen });
     }
@@ -255,9 +260,10 @@ async function showFirst(app: App, { session, call }: Waiting, what: string): Pr
 /** Asks for a reason and denies; an empty reason is fine, Escape leaves the call waiting. */
 async function deny(app: App, session: LiveSession, call: EventId, via: 'command' | 'sidebar'): Promise<void> {
   const { state } = session;
-  const asked = state?.calls.get(call);
+  const asked = state && askingOf(state, call);
   if (!state || !asked) throw new Refusal('This call is no longer in the session’s log, so nothing was answered.');
   const seen = state.head.seq;
+  if (!state.calls.has(call)) return app.answer(session, { call, result: 'deny', via, seen });
   const reason = await vscode.window.showInputBox({
     title: `Drover: deny ${asker(state, asked)}`,
     prompt: summary(asked),

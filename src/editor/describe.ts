@@ -1,4 +1,4 @@
-import type { SessionState, ToolCall } from '../session/state.ts';
+import type { Asking, SessionState } from '../session/state.ts';
 import type { LiveSession } from './live-session.ts';
 
 /** "$0.42"; a cost below a cent is not rounded away. */
@@ -20,15 +20,15 @@ export const count = (tokens: number): string =>
   tokens < 1000 ? String(tokens) : tokens < 1e6 ? `${(tokens / 1000).toFixed(1)}k` : `${(tokens / 1e6).toFixed(2)}M`;
 
 /** A call as one line: the command, or the file, or the tool's name and the start of its input. */
-export function summary(call: Pick<ToolCall, 'name' | 'input'>): string {
-  const { command, file_path: path, pattern, task } = call.input;
-  const what = [command, path, pattern, task].find((value) => typeof value === 'string');
+export function summary(call: Pick<Asking, 'name' | 'input'>): string {
+  const { command, file_path: path, pattern, task, question } = call.input;
+  const what = [command, path, pattern, task, question].find((value) => typeof value === 'string');
   const line = (typeof what === 'string' ? what : JSON.stringify(call.input)).replace(/\s+/g, ' ').trim();
   return `${call.name}: ${line.length > 200 ? `${line.slice(0, 199)}…` : line}`;
 }
 
 /** Who asks: the agent of the call's thread, by name. */
-export const asker = (state: SessionState, call: ToolCall): string =>
+export const asker = (state: SessionState, call: Pick<Asking, 'thread'>): string =>
   state.threads.get(call.thread)?.agentName ?? state.agent.name;
 
 export type Standing =

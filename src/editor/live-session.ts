@@ -7,7 +7,7 @@ import type { LogRecord } from '../protocol/record.ts';
 import { workFolder } from '../sandbox/work-folder.ts';
 import { apply, fold, pendingApprovals } from '../session/fold.ts';
 import { FOLD_VERSION, Folding } from '../session/snapshot.ts';
-import type { SessionState, ToolCall } from '../session/state.ts';
+import type { Asking, SessionState } from '../session/state.ts';
 import type { Project } from './project.ts';
 
 /**
@@ -98,8 +98,8 @@ export class LiveSession implements Disposable {
     return this.state?.title ?? this.id;
   }
 
-  /** Calls that wait for a person, oldest first. */
-  get pending(): ToolCall[] {
+  /** Calls and questions that wait for a person, oldest first. */
+  get pending(): Asking[] {
     return this.state && !this.state.archived ? pendingApprovals(this.state) : [];
   }
 

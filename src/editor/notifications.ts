@@ -1,7 +1,6 @@
 import * as vscode from 'vscode';
 import { type Disposable, Disposables } from '../protocol/disposable.ts';
 import type { EventId } from '../protocol/ids.ts';
-import { callPhase } from '../session/fold.ts';
 import { asker, summary } from './describe.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Sessions } from './sessions.ts';
@@ -64,11 +63,12 @@ export class Notifications implements Disposable {
     const others = waitingCalls(this.#sessions).length - 1;
     const more = others > 0 ? ` (and ${others} more waiting)` : '';
     const message = `${asker(state, call)} asks: ${summary(call)}${more}`;
-    const picked = await vscode.window.showInformationMessage(message, 'Allow', 'Deny', 'Open');
+    // Whether a tripwire matters is not told from one line.
+    const buttons = call.name === 'tripwire' ? ['Open'] : ['Allow', 'Deny', 'Open'];
+    const picked = await vscode.window.showInformationMessage(message, ...buttons);
     if (picked === undefined || this.#disposed) return;
     if (picked === 'Open') return this.#host.open(session, call.id);
-    const now = session.state?.calls.get(call.id);
-    if (session.state && now && callPhase(session.state, now) !== 'asking') {
+    if (!session.pending.some((one) => one.id === call.id)) {
       void vscode.window.showInformationMessage(`Already answered: ${summary(call)}`);
       return;
     }

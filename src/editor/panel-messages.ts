@@ -52,6 +52,7 @@ async function act(
         result: message.result,
         ...(message.deny_message ? { denyMessage: message.deny_message } : {}),
         standing: message.standing === true,
+        ...(message.scope ? { scope: message.scope } : {}),
         via: 'panel',
         seen: message.seen,
       });

@@ -1,6 +1,7 @@
 import * as vscode from 'vscode';
 import { totalTokens } from '../protocol/usage.ts';
-import type { ToolCall } from '../session/state.ts';
+import { askingOf } from '../session/fold.ts';
+import type { Asking } from '../session/state.ts';
 import { age, asker, count, money, type Standing, standing, standingText, summary } from './describe.ts';
 import { fileCall } from './file-call.ts';
 import type { LiveSession } from './live-session.ts';
@@ -86,7 +87,7 @@ export class SessionTree {
 
   #approval(of: Extract<Node, { kind: 'approval' }>): vscode.TreeItem {
     const { state } = of.session;
-    const call = state?.calls.get(of.call);
+    const call = state ? askingOf(state, of.call) : undefined;
     const item = new vscode.TreeItem(call ? summary(call) : 'no longer waits');
     item.id = `${of.session.id}/${of.call}`;
     item.iconPath = new vscode.ThemeIcon('question', new vscode.ThemeColor('notificationsWarningIcon.foreground'));
@@ -166,8 +167,9 @@ function tooltip(session: LiveSession, where: Standing): vscode.MarkdownString {
   return text;
 }
 
-function approvalTooltip(call: ToolCall, who: string): vscode.MarkdownString {
+function approvalTooltip(call: Asking, who: string): vscode.MarkdownString {
   const text = new vscode.MarkdownString();
+  if (typeof call.input.question === 'string') return text.appendText(call.input.question);
   text.appendText(`${who} asks to run ${call.name}`).appendMarkdown('\n');
   const { command } = call.input;
   text.appendCodeblock(typeof command === 'string' ? command : JSON.stringify(call.input, null, 2).slice(0, 4000));

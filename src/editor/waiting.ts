@@ -1,15 +1,15 @@
 import * as vscode from 'vscode';
-import type { ToolCall } from '../session/state.ts';
+import type { Asking } from '../session/state.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Sessions } from './sessions.ts';
 
-/** A call that waits for the person at this window. */
+/** A call or a question that waits for the person at this window. */
 export interface Waiting {
   session: LiveSession;
-  call: ToolCall;
+  call: Asking;
 }
 
-/** All calls that can be answered here and now, of all sessions, oldest first. */
+/** All that can be answered here and now, of all sessions, oldest first. */
 export function waitingCalls(sessions: Sessions): Waiting[] {
   const answerable = sessions.active().filter((session) => mayAnswer(session));
   const all = answerable.flatMap((session) => session.pending.map((call) => ({ session, call })));

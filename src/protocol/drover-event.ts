@@ -81,7 +81,7 @@ export const droverEvents = [
   event('drover.sandbox_provisioning', { sandbox_id: SandboxId, recipe: z.string() }),
   event('drover.sandbox_ready', {
     sandbox_id: SandboxId,
-    kind: z.enum(['container', 'os']),
+    kind: z.enum(['container', 'os', 'host']),
     /** What a person would look for in the engine: a container id, an image. */
     detail: z.string(),
     duration_ms: z.number(),
@@ -108,6 +108,8 @@ export const droverEvents = [
   }),
   /** The session's copy was removed: nothing in it was wanted any more. `unapplied`: changes that went with it. */
   event('drover.workspace_discarded', { unapplied: z.array(z.string()) }),
+  /** Lines of what makes the sandbox, as they came: a build's output, a lifecycle command's. */
+  event('drover.sandbox_progress', { sandbox_id: SandboxId, lines: z.array(z.string()) }),
   event('drover.sandbox_failed', { sandbox_id: SandboxId, message: z.string() }),
   event('drover.sandbox_lost', { sandbox_id: SandboxId, reason: z.string() }),
   event('drover.sandbox_removed', { sandbox_id: SandboxId, reason: z.string() }),
@@ -179,6 +181,27 @@ export const droverEvents = [
     event_type: z.string().nullable(),
     /** How often it stood there. */
     count: z.number(),
+  }),
+  /**
+   * A person is asked something that is no tool call. The answer is a `user.tool_confirmation` that names this event.
+   * `canary`: a placeholder turned up where it does not belong, and nothing goes on until somebody has looked.
+   * `host`: something in the sandbox waits for a host that no rule names.
+   */
+  event('drover.question', {
+    kind: z.enum(['canary', 'host']),
+    /** What happened, and what a yes means. For people. */
+    text: z.string(),
+    /** The call that did it, where that is known. */
+    call: EventId.nullable(),
+    credential_id: CredentialId.nullish(),
+    host: z.string().nullish(),
+    port: z.number().nullish(),
+  }),
+  /** A person lets the model see a value that was masked because it looks like a secret, from the next result on. */
+  event('drover.secret_revealed', {
+    /** As in `local.masked` of the result. */
+    finding: z.string(),
+    kind: z.string(),
   }),
   event('drover.log_damaged', {
     /** Byte range in the log file that could not be read, end exclusive. */

@@ -1,6 +1,6 @@
 import type { ContentBlock } from './content.ts';
 import type { EventId, SessionId, ThreadId } from './ids.ts';
-import type { BlobRef, LogRecord, Seq } from './record.ts';
+import type { BlobRef, LogRecord, Scope, Seq } from './record.ts';
 
 /*
  * What the panel's webview and the extension host say to each other.
@@ -52,6 +52,8 @@ export type PanelMessage =
       deny_message?: string;
       /** Allow this from now on, in this session. */
       standing?: boolean;
+      /** How far the yes to a question goes. */
+      scope?: Scope;
       /** The seq the panel had folded when the person answered. */
       seen: Seq;
     }

@@ -38,6 +38,16 @@ export interface StandingRule {
   input_sha256?: string;
 }
 
+/** Something in a result that looks like a secret and was masked. `finding` tells it from others and not what it is. */
+export interface Masked {
+  kind: string;
+  finding: string;
+  count: number;
+}
+
+/** How far the yes to a question goes. */
+export type Scope = 'once' | 'session' | 'always';
+
 /** Why a model request failed, finer than the public error types, so that the panel can offer the right way out. */
 export type ErrorCause =
   | 'no_key'
@@ -85,8 +95,12 @@ export interface Local {
   file_sha256?: string;
   blobs?: BlobRef[];
   actor?: Actor;
+  /** On a result: what was masked in it. */
+  masked?: Masked[];
   /** On a confirmation. */
   standing?: StandingRule;
+  /** On the answer to a question. Absent = once. */
+  scope?: Scope;
   /** SHA-256, hex, of what the person was shown when they answered. */
   shown_sha256?: string;
   /** On `session.thread_created`: the call that made the thread, and the agent it runs. */

@@ -1,8 +1,9 @@
 import type { SessionError, StopReason } from '../protocol/event.ts';
 import type { EventId, ThreadId } from '../protocol/ids.ts';
 import { callPhase, pendingApprovals } from './fold.ts';
+import { openQuestions } from './fold-question.ts';
 import { atRest } from './rest.ts';
-import type { SessionState, ThreadState, ToolCall } from './state.ts';
+import type { Question, SessionState, ThreadState, ToolCall } from './state.ts';
 
 /**
  * What the live harness is doing right now. Empty after a crash: what is open in the log but in nobody's hand
@@ -45,10 +46,11 @@ const MAX_CUTS = 3;
  */
 export function decide(state: SessionState, inHand: InHand): Step[] {
   if (state.status === 'terminated') return [];
+  const tripped = openQuestions(state).filter((question) => question.kind === 'canary');
   const steps: Step[] = [];
   for (const thread of state.threads.values()) {
-    if (thread.status !== 'terminated' && !inHand.threads.has(thread.id))
-      steps.push(...decideThread(state, thread, inHand));
+    if (thread.status === 'terminated' || inHand.threads.has(thread.id)) continue;
+    steps.push(...(tripped.length > 0 ? pause(state, thread, tripped, inHand) : decideThread(state, thread, inHand)));
   }
   const working = steps.length > 0 || inHand.threads.size > 0 || inHand.calls.size > 0;
   if (working || state.status === 'idle') return steps;
@@ -65,6 +67,17 @@ function decideThread(state: SessionState, thread: ThreadState, inHand: InHand):
   }
   if (open.length > 0) return decideCalls(state, thread, open, inHand);
   return decideTurn(state, thread);
+}
+
+/** A tripwire was touched: nothing begins, in no thread, until a person has looked. What runs is not waited for. */
+function pause(state: SessionState, thread: ThreadState, tripped: readonly Question[], inHand: InHand): Step[] {
+  const open = openCalls(state, thread);
+  const busy = open.some((call) => inHand.calls.has(call.id));
+  // What crashes leave behind is closed, and who wants it to stop is heard, all the same.
+  if (thread.open || (thread.interrupts.length > 0 && !busy)) return decideThread(state, thread, inHand);
+  const event_ids = tripped.map((question) => question.id);
+  if (busy || atRest(thread) || sameAsk(thread, event_ids)) return [];
+  return [{ type: 'idle_thread', thread: thread.id, stop_reason: { type: 'requires_action', event_ids } }];
 }
 
 function openCalls(state: SessionState, thread: ThreadState): ToolCall[] {

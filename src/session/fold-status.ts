@@ -1,4 +1,5 @@
 import type { EventOf } from '../protocol/event.ts';
+import type { ThreadId } from '../protocol/ids.ts';
 import type { LogRecord } from '../protocol/record.ts';
 import { atRest } from './rest.ts';
 import type { SessionState, Status } from './state.ts';
@@ -63,8 +64,16 @@ export function foldWoke(state: SessionState, record: LogRecord, previousAt: str
 
 /** An interrupt is for one thread or, without an id, for all that work; where all rest, the primary just takes note of it. */
 export function foldInterrupt(state: SessionState, record: LogRecord, event: EventOf<'user.interrupt'>): void {
+  interrupt(state, record, event.session_thread_id ?? null);
+}
+
+/** The answer to a tripwire can end every turn, as an interrupt does. */
+export const interruptAll = (state: SessionState, record: LogRecord): void => interrupt(state, record, null);
+
+function interrupt(state: SessionState, record: LogRecord, only: ThreadId | null): void {
+  const { event } = record;
   const all = [...state.threads.values()].filter((thread) => thread.status !== 'terminated');
-  const named = event.session_thread_id ? all.filter((thread) => thread.id === event.session_thread_id) : all;
+  const named = only ? all.filter((thread) => thread.id === only) : all;
   const busy = named.filter((thread) => !atRest(thread));
   const primary = state.threads.get(state.primary);
   for (const thread of busy.length > 0 ? busy : primary ? [primary] : []) {

@@ -3,10 +3,11 @@ import type { EventId, ThreadId } from '../protocol/ids.ts';
 import type { LogRecord } from '../protocol/record.ts';
 import { noUsage } from '../protocol/usage.ts';
 import { foldCheckpoint, foldForked, foldRestored } from './fold-files.ts';
+import { foldAnswer, foldQuestion, openQuestions } from './fold-question.ts';
 import { foldReply, foldRequestEnd, foldRequestStart, foldToolUse } from './fold-reply.ts';
 import { foldInterrupt, foldStatus, foldWoke, type Statuses } from './fold-status.ts';
 import { newThread } from './new-thread.ts';
-import type { SessionState, ThreadInput, ThreadState, ToolCall } from './state.ts';
+import type { Asking, SessionState, ThreadInput, ThreadState, ToolCall } from './state.ts';
 
 /** Folds a whole log. The first record must be `drover.session_created`; throws a TypeError otherwise. */
 export function fold(records: Iterable<LogRecord>): SessionState {
@@ -55,6 +56,7 @@ function begin(record: LogRecord): SessionState {
     agent: event.agent,
     roster: event.roster ?? [],
     environment: event.environment,
+    vaultIds: event.vault_ids,
     strategy: event.strategy,
     budgetUsd: event.budget_usd ?? null,
     archived: false,
@@ -68,6 +70,8 @@ function begin(record: LogRecord): SessionState {
       tool,
       ...(input_sha256 ? { input_sha256 } : {}),
     })),
+    questions: [],
+    revealed: [],
     sandboxes: new Map(),
     sandbox: null,
     checkpoint: null,
@@ -105,7 +109,7 @@ function foldEvent(
       foldInterrupt(state, record, event);
       return;
     case 'user.tool_confirmation':
-      foldConfirmation(state, record, event);
+      if (!foldAnswer(state, record, event)) foldConfirmation(state, record, event);
       return;
     case 'span.model_request_start':
       if (thread) foldRequestStart(thread, record);
@@ -175,6 +179,15 @@ function foldEvent(
       return;
     case 'drover.forked_from':
       foldForked(state, record, event);
+      return;
+    case 'drover.question':
+      foldQuestion(state, record, event);
+      return;
+    case 'drover.secret_revealed':
+      if (!state.revealed.includes(event.finding)) state.revealed.push(event.finding);
+      return;
+    case 'drover.secret_alarm':
+      notice(state, record, { kind: 'secret', name: event.name, where: event.where, event: event.event_id }, thread);
       return;
     case 'drover.log_damaged':
       notice(state, record, {
@@ -296,6 +309,7 @@ function foldResult(state: SessionState, record: LogRecord, id: EventId, event: 
     realPath: local.real_path ?? null,
     fileSha256: local.file_sha256 ?? null,
     blobs: local.blobs ?? [],
+    masked: local.masked ?? [],
   };
   const thread = state.threads.get(call.thread);
   if (thread && call.request === thread.last?.id) thread.unseenAt = record.seq;
@@ -416,9 +430,13 @@ export function callPhase(state: SessionState, call: ToolCall): CallPhase {
 const counts = (state: SessionState, call: ToolCall): boolean =>
   state.threads.get(call.thread)?.last?.id === call.request;
 
-/** Calls that wait for a person, oldest first, over all threads. */
-export function pendingApprovals(state: SessionState): ToolCall[] {
-  const asking: ToolCall[] = [];
+/** A call or a question by its id. */
+export const askingOf = (state: SessionState, id: EventId): Asking | undefined =>
+  state.calls.get(id) ?? state.questions.find((question) => question.id === id);
+
+/** Calls and questions that wait for a person, oldest first, over all threads. */
+export function pendingApprovals(state: SessionState): Asking[] {
+  const asking: Asking[] = openQuestions(state);
   for (const thread of state.threads.values()) {
     if (thread.status === 'terminated') continue;
     for (const id of thread.calls) {

@@ -2,8 +2,8 @@ import type { ContentBlock } from '../protocol/content.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { Environment } from '../protocol/environment.ts';
 import type { Evaluation, EventOf, Permission, SessionError, StopReason } from '../protocol/event.ts';
-import type { EventId, ExecutionId, SandboxId, SessionId, ThreadId } from '../protocol/ids.ts';
-import type { Actor, BlobRef, ErrorCause, OutcomeKind, Seq, StandingRule } from '../protocol/record.ts';
+import type { CredentialId, EventId, ExecutionId, SandboxId, SessionId, ThreadId, VaultId } from '../protocol/ids.ts';
+import type { Actor, BlobRef, ErrorCause, Masked, OutcomeKind, Scope, Seq, StandingRule } from '../protocol/record.ts';
 import type { ModelUsage, Usd } from '../protocol/usage.ts';
 
 export type Status = 'idle' | 'running' | 'rescheduling' | 'terminated';
@@ -57,6 +57,10 @@ export interface Notice {
     | { kind: 'error'; error: SessionError; cause: ErrorCause | null; retryInMs: number | null }
     | { kind: 'damaged'; bytes: number; reason: string }
     | { kind: 'interrupted'; actor: Actor | null }
+    /** Something is asked that is no call; `questions` has it. */
+    | { kind: 'question'; question: EventId }
+    /** A secret was taken out of what was about to be stored or sent. */
+    | { kind: 'secret'; name: string; where: 'record' | 'blob' | 'model_request'; event: EventId | null }
     | { kind: 'sandbox'; state: 'provisioning' | 'ready' | 'failed' | 'lost' | 'removed'; text: string }
     | { kind: 'restored'; files: number; names: string[]; actor: Actor | null }
     | { kind: 'no_checkpoint'; text: string }
@@ -87,6 +91,8 @@ export interface CallResult {
   /** SHA-256, hex, of that file as the call saw or left it. */
   fileSha256: string | null;
   blobs: BlobRef[];
+  /** What looks like a secret in it and was masked. */
+  masked: Masked[];
 }
 
 export interface ToolCall {
@@ -167,13 +173,27 @@ export interface ThreadState {
 export interface SandboxState {
   id: SandboxId;
   state: 'provisioning' | 'ready' | 'failed' | 'lost' | 'removed';
-  kind: 'container' | 'os' | null;
+  kind: 'container' | 'os' | 'host' | null;
   detail: string;
   at: string;
   /** ms it took to provision. */
   durationMs: number | null;
   /** The thread whose call it was made for; null where the log does not say. */
   owner: ThreadId | null;
+}
+
+/** Something a person is asked: to let a call run, or a question that is no call. */
+export type Asking = Pick<ToolCall, 'id' | 'seq' | 'at' | 'thread' | 'name' | 'input' | 'why'>;
+
+/** A question that is no call; see `drover.question`. `name` and `input` are for those who show it in a list. */
+export interface Question extends Asking {
+  kind: 'canary' | 'host';
+  /** The sentence to show. */
+  why: string;
+  call: EventId | null;
+  credential: CredentialId | null;
+  host: { name: string; port: number } | null;
+  answer: { result: 'allow' | 'deny'; scope: Scope; at: string; actor: Actor | null } | null;
 }
 
 /** What a session is: the fold of its log. Rebuilt from the log at any time, so nothing else is kept in step with it. */
@@ -185,6 +205,8 @@ export interface SessionState {
   agent: AgentSnapshot;
   roster: AgentSnapshot[];
   environment: Environment;
+  /** What the sandbox may use placeholders of; the first that has a thing counts. */
+  vaultIds: VaultId[];
   strategy: string;
   budgetUsd: Usd | null;
   archived: boolean;
@@ -197,6 +219,10 @@ export interface SessionState {
   /** Where each event stands, for the inspector and for recall. */
   seqOf: Map<EventId, Seq>;
   standing: StandingRule[];
+  /** In log order, answered ones too. */
+  questions: Question[];
+  /** Findings of masked values that the model may see. */
+  revealed: string[];
   sandboxes: Map<SandboxId, SandboxState>;
   /** The sandbox in use, or null if none was needed yet or the last one is gone. */
   sandbox: SandboxId | null;

@@ -5,6 +5,7 @@ import { repeat } from 'lit/directives/repeat.js';
 import type { Disposable } from '../../src/protocol/disposable.ts';
 import type { EventId } from '../../src/protocol/ids.ts';
 import type { ApprovalCard } from '../approval-card.ts';
+import type { QuestionCard } from '../question-card.ts';
 import type { Wish } from '../store.ts';
 import { vars } from '../vars.ts';
 import { View } from '../view.ts';
@@ -199,7 +200,8 @@ export class Conversation extends View {
     }
     this.#wish = null;
     this.#onScroll();
-    if (wish.type === 'focus_approval') row.querySelector<ApprovalCard>('drover-approval')?.focusCard();
+    if (wish.type === 'focus_approval')
+      row.querySelector<ApprovalCard | QuestionCard>('drover-approval, drover-question')?.focusCard();
     else row.focus({ preventScroll: true });
   }
 

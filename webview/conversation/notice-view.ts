@@ -1,8 +1,10 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { ErrorCause } from '../../src/protocol/record.ts';
+import { openQuestions } from '../../src/session/fold-question.ts';
 import type { Notice } from '../../src/session/state.ts';
 import { bytes, clock, count, duration } from '../format.ts';
 import { icon, iconButton } from '../parts.ts';
+import { questionView } from '../question-card.ts';
 import type { Store } from '../store.ts';
 
 type Kinds = Notice['notice'];
@@ -69,6 +71,14 @@ export function noticeView(store: Store, notice: Notice): TemplateResult {
         what.actor?.type === 'person' ? 'Interrupted by you' : 'Interrupted',
         '',
       );
+    case 'question': {
+      const question = store.session?.questions.find((one) => one.id === what.question);
+      const open = store.session ? openQuestions(store.session) : [];
+      return question ? questionView(store, question, open.includes(question)) : html``;
+    }
+    case 'secret':
+      return html`<div class="notice bad">${icon('warning')}<div class="notice-text"><p>A secret, ${what.name}, was about to be ${what.where === 'model_request' ? 'sent to the model' : 'written to this session’s log'}, and was taken out. There should be no way for it to come there: see what the session did just before.</p></div>
+        ${iconButton('inspect', 'Inspect this alarm', () => store.select(notice.id), 'on-hover')}</div>`;
     case 'sandbox': {
       const { icon: sign, words } = SANDBOX[what.state];
       const tone = what.state === 'failed' ? 'bad' : what.state === 'lost' ? 'warn' : '';

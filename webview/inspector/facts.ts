@@ -225,6 +225,8 @@ function noticeStory(notice: Notice): Story {
     damaged: 'Damaged log',
     interrupted: 'Interrupt',
     sandbox: 'Sandbox',
+    question: 'Question',
+    secret: 'Secret taken out',
     restored: 'Files put back',
     no_checkpoint: 'No checkpoint',
     forked: 'Fork',

@@ -1,4 +1,4 @@
-import type { Entry, ModelRequest, Notice, SessionState, ThreadInput, ThreadState } from '../state.ts';
+import type { Entry, ModelRequest, Notice, Question, SessionState, ThreadInput, ThreadState } from '../state.ts';
 import { blockText, callHtml } from './call.ts';
 import { Html, html } from './html.ts';
 import { STYLE } from './style.ts';
@@ -88,7 +88,7 @@ function entryHtml(state: SessionState, thread: ThreadState, entry: Entry): Html
     case 'request':
       return requestHtml(state, thread, entry);
     case 'notice':
-      return noticeHtml(entry);
+      return noticeHtml(state, entry);
   }
 }
 
@@ -131,14 +131,20 @@ function thinkingHtml(raw: unknown): Html {
 `;
 }
 
-function noticeHtml({ notice, at, id }: Notice): Html {
+function noticeHtml(state: SessionState, { notice, at, id }: Notice): Html {
   return html`<article class="${notice.kind === 'error' || notice.kind === 'damaged' ? 'problem' : 'note'}" id="${id}">
-<header><span>${noticeText(notice)}</span><time>${moment(at)}</time></header>
+<header><span>${noticeText(state, notice)}</span><time>${moment(at)}</time></header>
 </article>
 `;
 }
 
-function noticeText(notice: Notice['notice']): string {
+function questionText(question: Question | undefined): string {
+  if (!question) return 'A question';
+  const said = question.answer ? (question.answer.result === 'allow' ? 'yes' : 'no') : 'no answer';
+  return `${question.why} (${said})`;
+}
+
+function noticeText(state: SessionState, notice: Notice['notice']): string {
   switch (notice.kind) {
     case 'error':
       return `${notice.error.type}: ${notice.error.message}`;
@@ -146,6 +152,10 @@ function noticeText(notice: Notice['notice']): string {
       return `${notice.bytes} bytes of the log could not be read: ${notice.reason}`;
     case 'interrupted':
       return notice.actor?.type === 'person' ? `Interrupted by a person, in the ${notice.actor.via}` : 'Interrupted';
+    case 'question':
+      return questionText(state.questions.find((one) => one.id === notice.question));
+    case 'secret':
+      return `A secret (${notice.name}) was taken out of what was about to be ${notice.where === 'model_request' ? 'sent to the model' : 'stored'}`;
     case 'sandbox':
       return `Sandbox ${notice.state}: ${notice.text}`;
     case 'restored':

@@ -5,6 +5,7 @@ import type { LogRecord } from '../../../src/protocol/record.ts';
 import { validateMessages } from '../../../src/rehearsal/validate.ts';
 import { decide, nothingInHand } from '../../../src/session/decide.ts';
 import { apply, callPhase, fold } from '../../../src/session/fold.ts';
+import { openQuestions } from '../../../src/session/fold-question.ts';
 import type { SessionState } from '../../../src/session/state.ts';
 import { transcript } from '../../../src/session/transcript.ts';
 import { play, reply, result, take, World } from './simulate.ts';
@@ -92,6 +93,23 @@ describe('what any log promises', () => {
     );
   });
 
+  it('begins nothing, from any prefix, while a tripwire waits for a person', () => {
+    let tripped = 0;
+    fc.assert(
+      fc.property(worlds, (choices) => {
+        everyPrefix(logOf(choices), (state) => {
+          if (!openQuestions(state).some(({ kind }) => kind === 'canary')) return;
+          tripped += 1;
+          for (const step of decide(state, nothingInHand)) {
+            expect(['close_request', 'apply_interrupt', 'idle_thread', 'idle_session']).toContain(step.type);
+          }
+        });
+      }),
+      { numRuns: 60 },
+    );
+    expect(tripped).toBeGreaterThan(0);
+  });
+
   it('never loses what a person typed: it is in the queue or in the transcript, once', () => {
     fc.assert(
       fc.property(worlds, (choices) => {
@@ -125,7 +143,9 @@ describe('what any log promises', () => {
         expect(decide(world.state, world.inHand)).toEqual([]);
         expect(world.state.status).toBe('idle');
         for (const thread of world.state.threads.values()) {
-          const waits = thread.stopReason?.type === 'requires_action' || hasAskingChild(world.state, thread.id);
+          const tripped = openQuestions(world.state).some(({ kind }) => kind === 'canary');
+          const waits =
+            tripped || thread.stopReason?.type === 'requires_action' || hasAskingChild(world.state, thread.id);
           if (!waits) expect(thread.queue).toEqual([]);
         }
       }),

@@ -97,6 +97,7 @@ export function play(world: World, rounds: number): void {
     else if (chance === 1) world.crash();
     else if (chance === 2) interrupt(world);
     else if (chance <= 6) answer(world);
+    else if (chance === 7) question(world);
     else step(world);
   }
 }
@@ -106,7 +107,11 @@ function interrupt(world: World): void {
   const one = threads[world.pick(threads.length)];
   const fields = world.pick(2) === 0 || !one ? {} : { session_thread_id: one };
   world.append(draft('user.interrupt', fields, { queued: true }));
-  // The live harness lets go of what the interrupted threads have in hand.
+  letGo(world);
+}
+
+/** The live harness lets go of what the interrupted threads have in hand. */
+function letGo(world: World): void {
   for (const thread of world.state.threads.values()) {
     if (thread.interrupts.length === 0) continue;
     if (world.inHand.threads.delete(thread.id) && thread.open) endRequest(world, thread.id, thread.open.id, true);
@@ -120,6 +125,16 @@ function answer(world: World): void {
   if (!call) return;
   const verdict = world.pick(3) === 0 ? 'deny' : 'allow';
   world.append(draft('user.tool_confirmation', { tool_use_id: call.id, result: verdict }, { thread: call.thread }));
+  letGo(world);
+}
+
+/** Something touches a tripwire, or wants a host, in a thread or in none. */
+function question(world: World): void {
+  const calls = [...world.inHand.calls];
+  const call = calls[world.pick(Math.max(calls.length, 1))] ?? null;
+  const thread = call ? world.state.calls.get(call)?.thread : undefined;
+  const kind = world.pick(3) === 0 ? ('canary' as const) : ('host' as const);
+  world.append(draft('drover.question', { kind, text: 'look', call }, thread ? { thread } : {}));
 }
 
 function step(world: World): void {
