@@ -3,8 +3,10 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { afterEach, beforeEach } from 'vitest';
 import type { ModelBlock, ModelCall, ModelClient, ModelMessage } from '../../../src/harness/model.ts';
 import { REHEARSAL_MODEL } from '../../../src/rehearsal/models.ts';
+import { type Rehearsal, startRehearsal } from '../../../src/rehearsal/server.ts';
 
 const run = promisify(execFile);
 const sample = resolve(import.meta.dirname, '../../../sample');
@@ -23,7 +25,7 @@ const tool = (name: string) => ({ name, description: name, input_schema: { type:
 const TOOLS = ['bash', 'read', 'write', 'edit', 'glob', 'grep'].map(tool);
 
 /** A copy of the sample project in a folder of its own, a git repository with one commit. */
-export async function sampleCopy(): Promise<{ folder: string; remove: () => Promise<void> }> {
+async function sampleCopy(): Promise<{ folder: string; remove: () => Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'drover-sample-'));
   await cp(sample, folder, { recursive: true });
   const git = (...args: string[]) =>
@@ -32,6 +34,35 @@ export async function sampleCopy(): Promise<{ folder: string; remove: () => Prom
   await git('add', '-A');
   await git('commit', '-qm', 'sample');
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+interface Stage {
+  server: Rehearsal;
+  folder: string;
+}
+
+/** For each test of the file a rehearsal and a copy of the sample of its own. */
+export function eachOnItsOwnSample(): Stage {
+  let stage: (Stage & { remove: () => Promise<void> }) | undefined;
+  beforeEach(async () => {
+    stage = { server: await startRehearsal(), ...(await sampleCopy()) };
+  });
+  afterEach(async () => {
+    await stage?.server.close();
+    await stage?.remove();
+  });
+  const now = () => {
+    if (!stage) throw new Error('There is a stage only while a test runs.');
+    return stage;
+  };
+  return {
+    get server() {
+      return now().server;
+    },
+    get folder() {
+      return now().folder;
+    },
+  };
 }
 
 /** A small harness: real tools in a real folder, a real client, a conversation in memory. */

@@ -1,27 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { SAMPLE_TASK } from '../../../src/rehearsal/scenarios/fix-the-sample.ts';
 import { type Rehearsal, startRehearsal } from '../../../src/rehearsal/server.ts';
 import { clientFor } from '../model/ask.ts';
-import { Driver, type Meddle, sampleCopy } from './driver.ts';
+import { Driver, eachOnItsOwnSample, type Meddle } from './driver.ts';
 
-let server: Rehearsal;
-let folder: string;
-let remove: () => Promise<void>;
-beforeEach(async () => {
-  server = await startRehearsal();
-  ({ folder, remove } = await sampleCopy());
-});
-afterEach(async () => {
-  await server.close();
-  await remove();
-});
+const stage = eachOnItsOwnSample();
 
-const driver = (meddle?: Meddle) => new Driver(clientFor(server.url), folder, meddle);
-const schedule = () => readFile(join(folder, 'src/schedule.js'), 'utf8');
-const changed = () => execFileSync('git', ['diff', '--stat'], { cwd: folder, encoding: 'utf8' });
+const driver = (meddle?: Meddle) => new Driver(clientFor(stage.server.url), stage.folder, meddle);
+const schedule = () => readFile(join(stage.folder, 'src/schedule.js'), 'utf8');
+const changed = () => execFileSync('git', ['diff', '--stat'], { cwd: stage.folder, encoding: 'utf8' });
 const namesOf = (one: Driver) => one.calls.map((call) => call.name);
 
 test('the bug is found by running the test, fixed by one edit, verified, reviewed by a child, summed up with real numbers', async () => {
@@ -39,10 +29,10 @@ test('the bug is found by running the test, fixed by one edit, verified, reviewe
 }, 60_000);
 
 test('another server on another port goes on with the same conversation', async () => {
-  let url = server.url;
+  let url = stage.server.url;
   const others: Rehearsal[] = [];
   const client = {
-    ...clientFor(server.url),
+    ...clientFor(stage.server.url),
     request: async (...args: Parameters<ReturnType<typeof clientFor>['request']>) => {
       const reply = await clientFor(url).request(...args);
       const next = await startRehearsal();
@@ -52,7 +42,7 @@ test('another server on another port goes on with the same conversation', async 
     },
   };
   try {
-    const words = await new Driver(client, folder).say(SAMPLE_TASK);
+    const words = await new Driver(client, stage.folder).say(SAMPLE_TASK);
     expect(words).toContain('The bug is fixed.');
     expect(others.length).toBeGreaterThan(5);
   } finally {
@@ -115,7 +105,7 @@ test.each([true, false])(
     const main = driver((call, nth) => {
       if (call.name !== 'edit' || nth > 1) return undefined;
       if (made) {
-        const path = join(folder, String(call.input.file_path));
+        const path = join(stage.folder, String(call.input.file_path));
         const script =
           'const f=require("fs");const [p,a,b]=process.argv.slice(1);f.writeFileSync(p,f.readFileSync(p,"utf8").replace(a,()=>b))';
         execFileSync(process.execPath, [
@@ -148,14 +138,17 @@ test('tests that still fail after the edit are told as they are', async () => {
 }, 60_000);
 
 test('where nothing fails there is nothing to fix', async () => {
-  await writeFile(join(folder, 'src/schedule.js'), (await schedule()).replace('.sort()', '.sort((a, b) => a - b)'));
+  await writeFile(
+    join(stage.folder, 'src/schedule.js'),
+    (await schedule()).replace('.sort()', '.sort((a, b) => a - b)'),
+  );
   const main = driver();
   expect(await main.say(SAMPLE_TASK)).toBe('All 8 tests pass here, so there is nothing for me to fix.');
   expect(namesOf(main)).not.toContain('edit');
 }, 60_000);
 
 test('a bug it does not know is not "fixed" by guessing', async () => {
-  await writeFile(join(folder, 'src/schedule.js'), (await schedule()).replace('.sort()', '.reverse()'));
+  await writeFile(join(stage.folder, 'src/schedule.js'), (await schedule()).replace('.sort()', '.reverse()'));
   const main = driver();
   expect(await main.say(SAMPLE_TASK)).toMatch(/did not find the cause of “.+”\. I have changed nothing/);
   expect(namesOf(main)).not.toContain('edit');
@@ -176,7 +169,7 @@ test('words said while the tools ran are answered', async () => {
   const results = withWords.findLast((message) => message.role === 'user');
   results?.content.push({ type: 'text', text: 'Mind the cat.' });
   withWords.pop();
-  const { blocks } = await clientFor(server.url).request(
+  const { blocks } = await clientFor(stage.server.url).request(
     { model: 'drover-rehearsal', max_tokens: 999, system: 's', messages: withWords, tools: [] },
     { onStart: () => undefined, onDelta: () => undefined, onRetry: () => undefined },
     new AbortController().signal,

@@ -1,36 +1,26 @@
 import { execFileSync } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type Rehearsal, startRehearsal } from '../../../src/rehearsal/server.ts';
+import { expect, test } from 'vitest';
+import { startRehearsal } from '../../../src/rehearsal/server.ts';
 import { clientFor } from '../model/ask.ts';
-import { Driver, type Meddle, sampleCopy } from './driver.ts';
+import { Driver, eachOnItsOwnSample, type Meddle } from './driver.ts';
 
-let server: Rehearsal;
-let folder: string;
-let remove: () => Promise<void>;
-beforeEach(async () => {
-  server = await startRehearsal();
-  ({ folder, remove } = await sampleCopy());
-});
-afterEach(async () => {
-  await server.close();
-  await remove();
-});
-const driver = (meddle?: Meddle) => new Driver(clientFor(server.url), folder, meddle);
+const stage = eachOnItsOwnSample();
+const driver = (meddle?: Meddle) => new Driver(clientFor(stage.server.url), stage.folder, meddle);
 
-test('any folder can be looked around in, and the summary is made of what was found', async () => {
+test('any stage.folder can be looked around in, and the summary is made of what was found', async () => {
   const words = await driver().say('What is this?');
-  expect(words).toContain(folder);
+  expect(words).toContain(stage.folder);
   expect(words).toContain('Its README begins: “# teatime');
-  const files = execFileSync('git', ['ls-files'], { cwd: folder, encoding: 'utf8' })
+  const files = execFileSync('git', ['ls-files'], { cwd: stage.folder, encoding: 'utf8' })
     .split('\n')
     .filter((path) => path && !/(^|\/)\./.test(path));
   expect(words).toContain(`The listing names ${files.length} files`);
 });
 
-test('a folder without a README, and a command that failed, are told as they are', async () => {
-  await rm(join(folder, 'README.md'));
+test('a stage.folder without a README, and a command that failed, are told as they are', async () => {
+  await rm(join(stage.folder, 'README.md'));
   const main = driver((call) => (call.name === 'bash' ? { text: 'The command timed out.', isError: true } : undefined));
   const words = await main.say('[rehearsal:look-around]');
   expect(words).not.toContain('README begins');
@@ -55,7 +45,7 @@ test('three calls come in one reply', async () => {
 
 test('a long command leaves its trace, and its end is told', async () => {
   expect(await driver().say('[rehearsal:long-command seconds=0]')).toContain('“done after 0 s”');
-  expect(await readFile(join(folder, 'long-command.txt'), 'utf8')).toBe('started\n');
+  expect(await readFile(join(stage.folder, 'long-command.txt'), 'utf8')).toBe('started\n');
 });
 
 test('a long command whose end nobody saw is looked into, not run again', async () => {
@@ -63,7 +53,7 @@ test('a long command whose end nobody saw is looked into, not run again', async 
   const main = driver((call) => {
     if (call.name !== 'bash') return undefined;
     made += 1;
-    execFileSync('bash', ['-c', 'echo started >> long-command.txt'], { cwd: folder });
+    execFileSync('bash', ['-c', 'echo started >> long-command.txt'], { cwd: stage.folder });
     return { text: 'Drover was stopped while this ran, and nobody can say what became of it.', isError: true };
   });
   expect(await main.say('[rehearsal:long-command]')).toMatch(/started 1 time, and I did not see it end/);
@@ -119,7 +109,7 @@ test('a piece that does not exist is answered with those that do', async () => {
 test('the server can choose the piece itself', async () => {
   const other = await startRehearsal({ scenario: 'say' });
   try {
-    expect(await new Driver(clientFor(other.url), folder).say('anything at all')).toBe('anything at all');
+    expect(await new Driver(clientFor(other.url), stage.folder).say('anything at all')).toBe('anything at all');
   } finally {
     await other.close();
   }

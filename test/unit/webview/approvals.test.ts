@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { draft } from '../../../src/protocol/record.ts';
 import { editPending, twoThreads } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasBrowser, type PanelDesk, words } from './desk.ts';
+import { hasBrowser, oneDesk, type PanelDesk, words } from './desk.ts';
 
 /** Longer than a new card takes no key for. */
 const READ = 500;
@@ -10,12 +10,7 @@ const focusIsOn = (panel: PanelDesk, selector: string) =>
   panel.page.evaluate((css) => document.activeElement?.closest(css) !== null, selector);
 
 describe.skipIf(!hasBrowser)('approval cards', { timeout: 40_000 }, () => {
-  let desk: Desk;
-  beforeAll(async () => {
-    desk = await Desk.open();
-  }, 60_000);
-  afterEach(() => desk.closePages());
-  afterAll(() => desk?.close());
+  const desk = oneDesk();
 
   it('shows the whole edit as a diff, why it is asked, and where it would run', async () => {
     const panel = await desk.panel();

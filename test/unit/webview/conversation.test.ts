@@ -1,19 +1,14 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { EventId } from '../../../src/protocol/ids.ts';
 import { bigOutput, editPending, long, twoThreads, unsafeMessage } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasBrowser, type PanelDesk, words } from './desk.ts';
+import { hasBrowser, oneDesk, type PanelDesk, words } from './desk.ts';
 
 const top = (panel: PanelDesk) => panel.page.locator('.scroller').evaluate((scroller) => scroller.scrollTop);
 const fromEnd = (panel: PanelDesk) =>
   panel.page.locator('.scroller').evaluate((it) => it.scrollHeight - it.scrollTop - it.clientHeight);
 
 describe.skipIf(!hasBrowser)('the conversation', { timeout: 40_000 }, () => {
-  let desk: Desk;
-  beforeAll(async () => {
-    desk = await Desk.open();
-  }, 60_000);
-  afterEach(() => desk.closePages());
-  afterAll(() => desk?.close());
+  const desk = oneDesk();
 
   it('opens a session of 10,000 events at its last message, with few rows in the page', async () => {
     const panel = await desk.panel();

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { build } from 'esbuild';
 import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import { prepare } from '../../../scripts/setup.mjs';
 import type { SessionId } from '../../../src/protocol/ids.ts';
 import type { HostMessage, PanelMessage } from '../../../src/protocol/panel.ts';
@@ -35,7 +36,7 @@ declare global {
 }
 
 /** A browser with the real bundle of the panel, in a page as VS Code would make it: theme, strict CSP, nonce. */
-export class Desk {
+class Desk {
   readonly #browser: Browser;
   readonly #server: Server;
   readonly #folder: string;
@@ -108,6 +109,22 @@ export class Desk {
     await new Promise((resolve) => this.#server.close(resolve));
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** One desk for the tests of the `describe` it is called in; the pages of each are closed after it. */
+export function oneDesk(): Pick<Desk, 'panel'> {
+  let desk: Desk | undefined;
+  beforeAll(async () => {
+    desk = await Desk.open();
+  }, 60_000);
+  afterEach(() => desk?.closePages());
+  afterAll(() => desk?.close());
+  return {
+    panel(options) {
+      if (!desk) throw new Error('The desk is open only while tests run.');
+      return desk.panel(options);
+    },
+  };
 }
 
 function pageOf(kind: ThemeKind, query: URLSearchParams): string {

@@ -1,17 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SessionId } from '../../../src/protocol/ids.ts';
 import { editPending, noKey, twoThreads } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasBrowser, words } from './desk.ts';
+import { hasBrowser, oneDesk, words } from './desk.ts';
 
 const GONE = 'The extension host of this panel has stopped. Waiting for it to come back…';
 
 describe.skipIf(!hasBrowser)('the panel and its host', { timeout: 40_000 }, () => {
-  let desk: Desk;
-  beforeAll(async () => {
-    desk = await Desk.open();
-  }, 60_000);
-  afterEach(() => desk.closePages());
-  afterAll(() => desk?.close());
+  const desk = oneDesk();
 
   it('says ready every two seconds until it is answered, then gives up and says so', async () => {
     const panel = await desk.panel({ clock: true });

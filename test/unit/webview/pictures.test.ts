@@ -1,15 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { editPending, noKey, twoThreads, untouched } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasBrowser } from './desk.ts';
+import { hasBrowser, oneDesk } from './desk.ts';
 import { themeKinds } from './themes.ts';
 
 describe.skipIf(!hasBrowser)('the panel in the four kinds of theme', { timeout: 40_000 }, () => {
-  let desk: Desk;
-  beforeAll(async () => {
-    desk = await Desk.open();
-  }, 60_000);
-  afterEach(() => desk.closePages());
-  afterAll(() => desk?.close());
+  const desk = oneDesk();
 
   for (const theme of themeKinds) {
     it(`is drawn in ${theme}, wide`, async () => {

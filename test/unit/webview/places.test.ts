@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { bigOutput, noKey, twoThreads } from '../../fixtures/panel/sessions.ts';
-import { Desk, hasBrowser, type PanelDesk, words } from './desk.ts';
+import { hasBrowser, oneDesk, type PanelDesk, words } from './desk.ts';
 import { lowContrast, nameless } from './readable.ts';
 import { themeKinds } from './themes.ts';
 
@@ -8,12 +8,7 @@ const focused = (panel: PanelDesk, attribute: string) =>
   panel.page.evaluate((name) => document.activeElement?.getAttribute(name), attribute);
 
 describe.skipIf(!hasBrowser)('the panel by keyboard and by eye', { timeout: 40_000 }, () => {
-  let desk: Desk;
-  beforeAll(async () => {
-    desk = await Desk.open();
-  }, 60_000);
-  afterEach(() => desk.closePages());
-  afterAll(() => desk?.close());
+  const desk = oneDesk();
 
   it('walks the tree by arrows and shows a thread by Enter', async () => {
     const panel = await desk.panel();
