@@ -87,6 +87,7 @@ export function threadWords(session: SessionState, thread: ThreadState, interrup
 
 /** `container 3f2a…`, `OS sandbox`: where things run, once they do. */
 export function sandboxName({ kind, detail }: Pick<SandboxState, 'kind' | 'detail'>): string {
+  if (kind === 'host') return detail;
   const what = kind === 'os' ? 'OS sandbox' : 'container';
   return detail.startsWith(what) ? detail : `${what} ${detail}`.trim();
 }
@@ -94,6 +95,14 @@ export function sandboxName({ kind, detail }: Pick<SandboxState, 'kind' | 'detai
 /** The state of the session's hands. @param name what a sandbox is called */
 export function sandboxWords(session: SessionState, name: (sandbox: SandboxState) => string): Words {
   const environment = session.environment.name;
+  if (session.environment.config.type === 'host') {
+    return {
+      text: `${environment}: no sandbox, on this machine`,
+      icon: 'warning',
+      tone: 'warn',
+      more: 'Calls act on this machine itself, with all that you may do on it. Each one asks first.',
+    };
+  }
   const sandbox = session.sandbox ? session.sandboxes.get(session.sandbox) : [...session.sandboxes.values()].at(-1);
   if (!sandbox) {
     return {

@@ -16,6 +16,8 @@ const NAME_MAX = 200;
 export async function alwaysAllow(session: LiveSession, id: EventId): Promise<boolean> {
   const call = session.state?.calls.get(id);
   if (!call) throw new Refusal('This call is no longer in the session’s log, so no rule was made.');
+  if (session.state?.environment.config.type === 'host')
+    throw new Refusal('This session has no sandbox: each call asks, so no rule was made. Allow this one alone.');
   const rule = standingRule(call);
   const covers = rule.input_sha256 ? `exactly this: ${summary(call)}` : `every “${call.name}” call, whatever its input`;
   const go = 'Always Allow';

@@ -42,7 +42,7 @@ export async function askForSession(
   if (!vaults) return undefined;
   const task = await vscode.window.showInputBox({
     title: `Drover: what should ${agent.name} do?`,
-    prompt: `It works in ${project.name}, in a sandbox of “${environment.name}”, and asks before it changes anything.`,
+    prompt: `It works in ${project.name}, ${where(environment)}.`,
     placeHolder: 'Fix the failing test and explain what was wrong',
     ignoreFocusOut: true,
     validateInput: (value) => (value.trim() ? undefined : 'Say in a sentence what you want done.'),
@@ -157,10 +157,16 @@ async function chooseEnvironment(all: readonly Environment[], project: Project):
   return picked?.environment;
 }
 
+function where({ config, name, workspace }: Environment): string {
+  if (config.type === 'host') return 'on this machine itself without a sandbox, and asks before each call';
+  const on = workspace === 'isolated' ? 'on a copy of its own, ' : '';
+  return `${on}in a sandbox of “${name}”, and asks before it changes anything`;
+}
+
 function recipe({ config }: Environment): string {
   if (config.type === 'image') return config.image;
   if (config.type === 'devcontainer') return config.path ?? 'devcontainer.json';
-  return config.type === 'os' ? 'no container' : 'no sandbox';
+  return config.type === 'os' ? 'no container' : '$(warning) no sandbox: every call asks';
 }
 
 function titleOf(task: string): string {

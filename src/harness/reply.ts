@@ -66,6 +66,7 @@ function toolUse(
     inputSha256: inputSha256(input),
     standing: state.standing,
     livingThreads: living(state) + childrenBefore,
+    onHost: state.environment.config.type === 'host',
   });
   return {
     fields: { name, input, evaluated_permission: verdict.permission, evaluation: verdict.evaluation },

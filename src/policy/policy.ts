@@ -18,6 +18,8 @@ export interface Question {
   standing: readonly StandingRule[];
   /** Threads of the session that have not ended, the asking one included. */
   livingThreads: number;
+  /** The call would run on the machine itself, in no sandbox. */
+  onHost?: boolean;
 }
 
 export interface Verdict {
@@ -44,6 +46,11 @@ export function createPolicy(): Policy {
 function evaluate(question: Question): Verdict {
   if (HARMLESS.has(question.tool)) return allow(`${question.tool} only reads this session's own log`);
   if (question.tool === 'create_agent') return delegation(question);
+  // Whatever an agent or a rule allows was allowed for a sandbox.
+  if (question.onHost)
+    return ask(
+      `its environment has no sandbox: ${question.tool} would act on this machine itself, with all that you may do on it`,
+    );
   const rule = standingRule(question);
   if (rule) {
     const what = rule.input_sha256 ? 'exactly this call' : `every ${rule.tool} call`;

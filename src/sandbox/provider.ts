@@ -4,10 +4,11 @@ import { draft } from '../protocol/record.ts';
 import type { Egress } from '../vault/egress.ts';
 import { DockerHands } from './docker/hands.ts';
 import type { Hands } from './hands.ts';
+import { HostHands } from './host/hands.ts';
 import { Lasting } from './lasting.ts';
 import { OsHands } from './os/hands.ts';
 import { PerCall } from './per-call.ts';
-import { type Cleaned, type Sandbox, type SandboxOwner, type SandboxProvider, SandboxUnavailable } from './sandbox.ts';
+import type { Cleaned, Sandbox, SandboxOwner, SandboxProvider } from './sandbox.ts';
 
 export interface ProviderOptions {
   /** The Node program that runs the devcontainer CLI. */
@@ -40,6 +41,7 @@ export function createSandboxProvider(options: ProviderOptions): SandboxProvider
 class Provider implements SandboxProvider {
   readonly #docker: Hands;
   readonly #os: Hands;
+  readonly #host: Hands;
   readonly #ending = new AbortController();
   readonly #owners = new Map<SessionId, SandboxOwner>();
   readonly #lasting: Lasting;
@@ -48,6 +50,7 @@ class Provider implements SandboxProvider {
   constructor(options: ProviderOptions) {
     this.#docker = new DockerHands(options, this.#owners, this.#ending.signal);
     this.#os = new OsHands(options);
+    this.#host = new HostHands(options);
     const handsFor = (owner: SandboxOwner) => this.#handsFor(owner);
     this.#lasting = new Lasting(handsFor);
     this.#perCall = new PerCall(handsFor);
@@ -76,7 +79,7 @@ class Provider implements SandboxProvider {
     await this.#lasting.forget(owner.session);
     await this.#perCall.forget(owner.session);
     this.#owners.delete(owner.session);
-    for (const hands of [this.#docker, this.#os]) {
+    for (const hands of [this.#docker, this.#os, this.#host]) {
       try {
         for (const sandbox_id of await hands.removeAll(owner.session))
           await owner.record([draft('drover.sandbox_removed', { sandbox_id, reason })]);
@@ -87,12 +90,16 @@ class Provider implements SandboxProvider {
   }
 
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
-    const counts = [this.#docker, this.#os].map((hands) => hands.reap(workspaceFolder, keep).catch(() => 0));
+    const counts = [this.#docker, this.#os, this.#host].map((hands) =>
+      hands.reap(workspaceFolder, keep).catch(() => 0),
+    );
     return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
   }
 
   async cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned> {
-    const all = await Promise.allSettled([this.#docker, this.#os].map((hands) => hands.cleanUp(workspaceFolder, keep)));
+    const all = await Promise.allSettled(
+      [this.#docker, this.#os, this.#host].map((hands) => hands.cleanUp(workspaceFolder, keep)),
+    );
     const cleaned = all.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
     const [failed] = all.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
     const sum = (count: (one: Cleaned) => number) => cleaned.reduce((total, one) => total + count(one), 0);
@@ -117,6 +124,7 @@ class Provider implements SandboxProvider {
     this.#ending.abort();
     await this.#perCall.dispose();
     await this.#os.dispose();
+    await this.#host.dispose();
     await this.#docker.dispose();
   }
 
@@ -126,11 +134,7 @@ class Provider implements SandboxProvider {
 
   #handsFor(owner: Pick<SandboxOwner, 'environment'>): Hands {
     const { type } = owner.environment.config;
-    if (type === 'host')
-      throw new SandboxUnavailable(
-        'container',
-        'An environment of type "host" has no sandbox; use another environment.',
-      );
+    if (type === 'host') return this.#host;
     return type === 'os' ? this.#os : this.#docker;
   }
 }

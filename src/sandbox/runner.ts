@@ -116,6 +116,8 @@ look)
   elif alive; then echo "$nonce running"
   else echo "$nonce absent"; fi
   ;;
+follow) follow 0 ;;
+stop) stop "$1" ;;
 esac
 `;
 
@@ -143,6 +145,13 @@ export function runArgv(call: RunnerCall, request: RunRequest, cwd: string): str
 }
 
 export const lookArgv = (call: RunnerCall): string[] => argvOf('look', call);
+/** Waits for a command that runs, and sends what it prints from the start. */
+export const followArgv = (call: RunnerCall): string[] => argvOf('follow', call);
+/** Ends a command with all that it has started. */
+export const stopArgv = (call: RunnerCall, ended: 'cancelled' | 'timed_out'): string[] => [
+  ...argvOf('stop', call),
+  ended,
+];
 
 /** An id as a file name: ids are ours, but they come from a log that anyone may have written. */
 export const pathSafe = (id: string): string => id.replaceAll(/[^A-Za-z0-9_]/g, '_');

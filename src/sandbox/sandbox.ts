@@ -7,7 +7,8 @@ import type { EgressOwner } from '../vault/egress.ts';
 /** The interface of `sandbox/`: hands that run one program at a time and can die without taking the session along. */
 export interface Sandbox {
   readonly id: SandboxId;
-  readonly kind: 'container' | 'os';
+  /** `host`: it is none, see environments of that type. */
+  readonly kind: 'container' | 'os' | 'host';
   /** Absolute path of the workspace folder inside. */
   readonly workspace: string;
   /**

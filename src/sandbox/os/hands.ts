@@ -1,27 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { mkdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
 import type { Environment } from '../../protocol/environment.ts';
-import { mint, SandboxId, SessionId } from '../../protocol/ids.ts';
+import { mint, type SandboxId, type SessionId } from '../../protocol/ids.ts';
 import type { Hands, Made } from '../hands.ts';
+import { type Note, Noted } from '../noted.ts';
 import type { ProviderOptions } from '../provider.ts';
 import { type Cleaned, type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
-import { workFolder } from '../work-folder.ts';
 import { reapBridges } from './bridges.ts';
 import { Leftovers } from './leftovers.ts';
 import { OsSandbox } from './os-sandbox.ts';
 import { endOsRuntime, osRuntime, type RuntimeOptions } from './runtime.ts';
 
-/** Kept beside a sandbox's folder, out of its reach: what labels are to a container. */
-const Note = z.object({
-  session: SessionId,
-  sandbox: SandboxId,
-  workspace: z.string(),
-  /** The session's own copy, where it works in one. */
-  copy: z.string().optional(),
-});
-type Note = z.infer<typeof Note>;
 const PROBE_MS = 20_000;
 
 const detail = (): string => (process.platform === 'darwin' ? 'Seatbelt' : 'bubblewrap');
@@ -29,13 +18,13 @@ const detail = (): string => (process.platform === 'darwin' ? 'Seatbelt' : 'bubb
 /** Sandboxes of the operating system: bubblewrap on Linux, Seatbelt on macOS. */
 export class OsHands implements Hands {
   readonly #options: ProviderOptions;
-  readonly #root: string;
+  readonly #noted: Noted;
   readonly #runtime: RuntimeOptions;
   readonly #open = new Map<SandboxId, OsSandbox>();
 
   constructor(options: ProviderOptions) {
     this.#options = options;
-    this.#root = join(options.cacheFolder, 'os');
+    this.#noted = new Noted(join(options.cacheFolder, 'os'));
     this.#runtime = { bridges: join(options.cacheFolder, 'os-bridges'), seccompHelper: options.seccompHelper };
   }
 
@@ -45,13 +34,7 @@ export class OsHands implements Hands {
 
   async make(owner: SandboxOwner, id: SandboxId): Promise<Made> {
     await osRuntime(this.#runtime);
-    const folder = join(this.#root, id);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const works = workFolder(owner);
-    const copy = works === owner.workspaceFolder ? {} : { copy: works };
-    const note: Note = { session: owner.session, sandbox: id, workspace: owner.workspaceFolder, ...copy };
-    await writeFile(join(this.#root, `${id}.json`), JSON.stringify(note));
-    const sandbox = await this.#openSandbox(note);
+    const sandbox = await this.#openSandbox(this.#noted.add(owner, id));
     const probe = await sandbox.run({
       executionId: mint.execution(),
       argv: ['sh', '-c', 'true'],
@@ -67,8 +50,7 @@ export class OsHands implements Hands {
   }
 
   async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null> {
-    const ofOwner = (note: Note) => note.session === owner.session && note.workspace === owner.workspaceFolder;
-    const note = this.#notes().find((one) => ofOwner(one) && (!id || one.sandbox === id));
+    const note = this.#noted.find(owner, id);
     return note ? { sandbox: await this.#openSandbox(note), detail: detail() } : null;
   }
 
@@ -103,13 +85,14 @@ export class OsHands implements Hands {
   async #openSandbox(note: Note): Promise<OsSandbox> {
     const known = this.#open.get(note.sandbox);
     if (known) return known;
+    await mkdir(join(this.#noted.root, note.sandbox), { recursive: true, mode: 0o700 });
     const sandbox = new OsSandbox({
       id: note.sandbox,
       // Rules of the operating system are about real paths.
       workspace: await realpath(note.copy ?? note.workspace),
       ...(note.copy ? { original: await realpath(note.workspace) } : {}),
-      folder: join(await realpath(this.#root), note.sandbox),
-      notes: join(this.#root, `${note.sandbox}.run`),
+      folder: join(await realpath(this.#noted.root), note.sandbox),
+      notes: join(this.#noted.root, `${note.sandbox}.run`),
       runtime: this.#runtime,
       env: this.#options.env ?? process.env,
     });
@@ -117,26 +100,8 @@ export class OsHands implements Hands {
     return sandbox;
   }
 
-  #notes(): Note[] {
-    let names: string[];
-    try {
-      names = readdirSync(this.#root);
-    } catch {
-      return [];
-    }
-    return names.flatMap((name) => {
-      try {
-        const note = Note.parse(JSON.parse(readFileSync(join(this.#root, name), 'utf8')));
-        return name === `${note.sandbox}.json` ? note : [];
-      } catch {
-        // A sandbox's folder, or a note that a process died over: nothing ever ran in that one.
-        return [];
-      }
-    });
-  }
-
   async #removeNoted(which: (note: Note) => boolean): Promise<SandboxId[]> {
-    const notes = this.#notes().filter(which);
+    const notes = this.#noted.all().filter(which);
     for (const note of notes) await this.#remove(note.sandbox);
     return notes.map((note) => note.sandbox);
   }
@@ -144,8 +109,8 @@ export class OsHands implements Hands {
   async #remove(id: SandboxId): Promise<void> {
     this.#open.get(id)?.stopAll();
     this.#open.delete(id);
-    new Leftovers(join(this.#root, `${id}.run`)).endAll();
-    await rm(join(this.#root, id), { recursive: true, force: true });
-    await rm(join(this.#root, `${id}.json`), { force: true });
+    new Leftovers(join(this.#noted.root, `${id}.run`)).endAll();
+    await rm(join(this.#noted.root, id), { recursive: true, force: true });
+    this.#noted.remove(id);
   }
 }

@@ -7,6 +7,7 @@ import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import { Collector } from '../collect.ts';
 import type { LivingSandbox } from '../hands.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
+import { passedEnv } from '../passed-env.ts';
 import { lookArgv, type RunnerCall, runArgv } from '../runner.ts';
 import { type Found, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
 import { Leftovers } from './leftovers.ts';
@@ -134,7 +135,7 @@ export class OsSandbox implements LivingSandbox {
     if (!program) throw new SandboxLost("The operating system's sandbox gave no command to start.");
     const child = spawn(program, rest, {
       cwd: this.workspace,
-      env: { ...passedEnv(this.#options.env), ...env },
+      env: { ...passedEnv(this.#options.env), ...NO_TERMINAL, ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
     });
@@ -211,11 +212,3 @@ class Execution {
 
 /** One word of a POSIX shell command. */
 const quoted = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;
-
-const PASSED = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_.*|TZ|.*_HOME|GOPATH|NVM_DIR|VIRTUAL_ENV)$/;
-
-/** Of this process's environment only what programs need to be found and to speak the right language. */
-function passedEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const passed = Object.fromEntries(Object.entries(env).filter(([name]) => PASSED.test(name)));
-  return { ...passed, ...NO_TERMINAL };
-}

@@ -19,10 +19,12 @@ ${result ? resultHtml(result.content) : null}
 </article>`;
 }
 
+const WHERE = { container: 'container', os: 'the OS sandbox', host: 'no sandbox:', none: 'a sandbox' } as const;
+
 /** A sandbox that is gone has as its detail why it is. */
 function sandboxText(state: SessionState, id: SandboxId): string {
   const sandbox = state.sandboxes.get(id);
-  const what = sandbox?.kind === 'container' ? 'container' : sandbox?.kind === 'os' ? 'the OS sandbox' : 'a sandbox';
+  const what = WHERE[sandbox?.kind ?? 'none'];
   return sandbox?.state === 'ready' ? `${what} ${sandbox.detail}` : `${what} (${id}), which is gone`;
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { inputSha256 } from '../../../src/harness/input-hash.ts';
 import { draft } from '../../../src/protocol/record.ts';
 import { pendingApprovals } from '../../../src/session/fold.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -113,5 +114,22 @@ describe('a sandbox for each call', () => {
     gate.resolve();
     await eventually('its release', 5_000, async () => released.length > 0);
     expect(await rig.types()).not.toContain('drover.tool_started');
+  });
+});
+
+describe('an environment without a sandbox', () => {
+  it('asks about every call, of an agent that is always allowed, too, and again after one was allowed for good', async () => {
+    const rig = await Rig.open({ config: { type: 'host' } });
+    const first = await rig.run('[rehearsal:many-turns n=2]');
+    const [call] = pendingApprovals(first);
+    if (!call) throw new Error('nothing asks');
+    expect(call.why).toContain('on this machine itself');
+    expect(await rig.types()).not.toContain('drover.tool_started');
+    const standing = { tool: 'bash', input_sha256: inputSha256({ command: 'echo step 2 of 2' }) };
+    const allowed = { tool_use_id: call.id, result: 'allow' as const };
+    await rig.append(draft('user.tool_confirmation', allowed, { thread: rig.primary, local: { standing } }));
+    await rig.harness.wake(rig.session, 'a test');
+    const [second] = pendingApprovals(await rig.state());
+    expect(second?.input).toEqual({ command: 'echo step 2 of 2' });
   });
 });

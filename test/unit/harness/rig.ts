@@ -9,6 +9,7 @@ import { openStore } from '../../../src/log/store.ts';
 import { createPolicy } from '../../../src/policy/policy.ts';
 import { text } from '../../../src/protocol/content.ts';
 import type { AgentSnapshot } from '../../../src/protocol/drover-event.ts';
+import type { EnvironmentConfig } from '../../../src/protocol/environment.ts';
 import type { EventId, SessionId } from '../../../src/protocol/ids.ts';
 import { mint } from '../../../src/protocol/ids.ts';
 import { type Draft, draft, type LogRecord } from '../../../src/protocol/record.ts';
@@ -28,6 +29,8 @@ export interface RigOptions {
   apiKey?: string | undefined;
   budgetUsd?: number;
   rules?: Rule[];
+  /** Default: the sandbox of the operating system. */
+  config?: EnvironmentConfig;
 }
 
 const AGENT: AgentSnapshot = {
@@ -134,7 +137,7 @@ export class Rig {
         id: mint.environment(),
         type: 'environment',
         name: 'Processes',
-        config: { type: 'os' },
+        config: this.#options.config ?? { type: 'os' },
         created_at: '2026-01-01T00:00:00.000Z',
         updated_at: '2026-01-01T00:00:00.000Z',
         archived_at: null,

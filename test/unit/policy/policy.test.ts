@@ -70,6 +70,18 @@ describe('policy', () => {
     expect(ask({ standing, tool: 'edit' }).permission).toBe('ask');
   });
 
+  it('asks about every call that would act on the machine itself, whatever an agent or a rule allows', () => {
+    const agent: AgentSnapshot = { name: 'Free', model: 'm' };
+    const exact = { tool: 'bash', input_sha256: 'a'.repeat(64) };
+    for (const tool of ['bash', 'read', 'write', 'edit', 'glob', 'grep']) {
+      expect(ask({ agent, tool }).permission).toBe('allow');
+      const verdict = ask({ agent, tool, onHost: true, standing: [{ tool }, exact] });
+      expect(verdict).toMatchObject({ permission: 'ask', evaluation: { type: 'always_ask' } });
+      expect(verdict.why).toContain('on this machine itself');
+    }
+    expect(ask({ agent, tool: 'get_events', onHost: true }).permission).toBe('allow');
+  });
+
   it('lets a few subagents work at a time, asks for each further one, and stops at the limit', () => {
     const permissions = [1, 3, 4, 25, 26].map(
       (livingThreads) => ask({ tool: 'create_agent', livingThreads }).permission,
