@@ -161,9 +161,9 @@ describe('Changes', () => {
     await showChanges(session, 'session');
     const tab = await eventually('the diff of several files', 10_000, () => {
       const { activeTab } = vscode.window.tabGroups.activeTabGroup;
-      return activeTab?.label.includes('2 files changed') ? activeTab : undefined;
+      return activeTab?.label.startsWith('Changes by') ? activeTab : undefined;
     });
-    assert.equal(tab.label, `${session.title}: 2 files changed by its agents`);
+    assert.equal(tab.label, `Changes by “${session.title}” (2 files)`);
     const [change] = await changesOf(session, 'session');
     assert.ok(change?.after);
     assert.match((await store.blob(change.after)).toString(), /export|minutes = 4/);
@@ -186,7 +186,7 @@ describe('Changes', () => {
         ? new BlobFiles((root) => (root === stage.project.store.root ? stage.project.checkpoints() : undefined))
         : undefined;
     try {
-      assert.equal(vscode.workspace.fs.isWritableFileSystem(BLOB_SCHEME), false);
+      await eventually('the scheme', 10_000, () => vscode.workspace.fs.isWritableFileSystem(BLOB_SCHEME) === false);
       if (files) {
         assert.deepEqual([...(await vscode.workspace.fs.readFile(uri))], [0x89, 0x50, 0, 0xff]);
         assert.equal((await vscode.workspace.fs.stat(uri)).size, 4);
@@ -257,6 +257,8 @@ describe('Restore Files', () => {
     const { records } = await stage.project.store.read(session.id);
     assert.ok(session.state);
     const message = pointsToChoose(session.state, records).at(-1);
+    const files = vscode.workspace.getConfiguration('files');
+    await files.update('autoSave', 'off', vscode.ConfigurationTarget.Global);
     const editor = await vscode.window.showTextDocument(vscode.Uri.file(path));
     await editor.edit((edit) => edit.insert(new vscode.Position(0, 0), 'unsaved '));
     try {
@@ -270,6 +272,7 @@ describe('Restore Files', () => {
       assert.equal(await readFile(path, 'utf8'), 'two\n');
     } finally {
       await vscode.commands.executeCommand('workbench.action.revertAndCloseActiveEditor');
+      await files.update('autoSave', undefined, vscode.ConfigurationTarget.Global);
     }
   });
 });

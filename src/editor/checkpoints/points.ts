@@ -85,7 +85,8 @@ function recordAt(records: readonly LogRecord[], seq: Seq): LogRecord {
   return record;
 }
 
-function short(text: string): string {
+/** The start of a text, in one line. */
+export function short(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }

@@ -43,9 +43,10 @@ export async function restoreFiles(actions: Actions, session: LiveSession, wish:
   const { records } = await project.store.read(session.id);
   const { environment } = state;
   const since = checkpointsIn(records).filter(({ seq }) => seq > taken.seq);
+  const folder = workFolder({ session: session.id, environment, workspaceFolder: project.path });
   const restore = checkpoints.restore({
     session: session.id,
-    folder: workFolder({ session: session.id, environment, workspaceFolder: project.path }),
+    folder,
     shared: environment.workspace !== 'isolated',
     commit: taken.checkpoint.commit,
     last: state.checkpoint?.commit ?? null,
@@ -53,7 +54,7 @@ export async function restoreFiles(actions: Actions, session: LiveSession, wish:
   });
   const plan = await restore.plan();
   if (plan.changes.length === 0) return 'nothing to do';
-  await assertSaved(project.path, plan);
+  await assertSaved(folder, plan);
   const message = `Put the files of “${session.title}” back to how they were ${words}?`;
   if (!(await wish.agreed(message, question(plan, wish.busy)))) return 'not agreed';
   assertAtRest(session);

@@ -2,11 +2,12 @@ import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { shown } from '../../sandbox/checkpoints/byte-path.ts';
 import { workFolder } from '../../sandbox/work-folder.ts';
+import { summary } from '../describe.ts';
 import type { LiveSession } from '../live-session.ts';
 import { Refusal } from '../refusal.ts';
 import { blobUri } from './blob-files.ts';
 import { type Changed, candidates, joined, type Whose } from './changes.ts';
-import { checkpointsIn } from './points.ts';
+import { checkpointsIn, short } from './points.ts';
 
 /** Files that are shown at once; an editor of more is of no use to anybody. */
 const MAX_FILES = 1000;
@@ -38,13 +39,14 @@ export async function showChanges(session: LiveSession, whose: Whose): Promise<v
     const side = (blob: string | null) => (blob === null ? undefined : blobUri(root, name, blob));
     return [vscode.Uri.file(join(session.project.path, name)), side(before), side(after)];
   });
-  await vscode.commands.executeCommand('vscode.changes', title(session, whose, found.length), resources);
+  await vscode.commands.executeCommand('vscode.changes', title(session, whose), resources);
 }
 
-function title(session: LiveSession, whose: Whose, files: number): string {
+/** VS Code says how many files there are. */
+function title(session: LiveSession, whose: Whose): string {
   const { state } = session;
-  const count = files === 1 ? '1 file' : `${files} files`;
-  if (whose === 'session') return `${session.title}: ${count} changed by its agents`;
-  if ('thread' in whose) return `${count} changed by ${state?.threads.get(whose.thread)?.agentName ?? 'a thread'}`;
-  return `${count} changed by ${state?.calls.get(whose.call)?.name ?? 'a call'}`;
+  if (whose === 'session') return `Changes by “${session.title}”`;
+  if ('thread' in whose) return `Changes by ${state?.threads.get(whose.thread)?.agentName ?? 'a thread'}`;
+  const call = state?.calls.get(whose.call);
+  return `Changes by ${call ? short(summary(call)) : 'a call'}`;
 }
