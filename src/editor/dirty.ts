@@ -1,14 +1,13 @@
 import * as vscode from 'vscode';
 import type { ToolCall } from '../session/state.ts';
+import { unsavedIn } from './desk.ts';
 import { changedFile } from './file-call.ts';
 import { Refusal } from './refusal.ts';
 
 /** Throws if the call would write a file that has unsaved changes in an editor here and the person does not save them. */
 export async function unsaved(folder: string, call: Pick<ToolCall, 'name' | 'input'>): Promise<void> {
   const path = changedFile(folder, call);
-  if (!path) return;
-  const wanted = vscode.Uri.file(path).toString();
-  const open = vscode.workspace.textDocuments.find((one) => one.isDirty && one.uri.toString() === wanted);
+  const open = path === undefined ? undefined : await unsavedIn(path);
   if (!open) return;
   const name = vscode.workspace.asRelativePath(open.uri);
   const picked = await vscode.window.showWarningMessage(
