@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { Agent, AgentDefinition } from '../protocol/agent.ts';
 import { Environment } from '../protocol/environment.ts';
+import { type EnvironmentDefinition, environmentProblems, type FieldProblem } from '../protocol/environment-rules.ts';
 import { mint } from '../protocol/ids.ts';
 import { Rule } from '../protocol/rule.ts';
 import { add, check, Entries, patched, replace } from './catalog-entries.ts';
@@ -12,15 +13,16 @@ import { DEFAULT_MODEL, seeds } from './seeds.ts';
 
 export { CatalogError, DEFAULT_MODEL };
 
-/** What defines an environment; `Environment` is this plus what the catalog adds. */
-const EnvironmentDefinition = Environment.omit({
-  id: true,
-  type: true,
-  created_at: true,
-  updated_at: true,
-  archived_at: true,
-});
-export type EnvironmentDefinition = z.infer<typeof EnvironmentDefinition>;
+/** An environment that can't be saved as it is, with what is wrong by field. */
+export class EnvironmentInvalid extends CatalogError {
+  readonly problems: readonly FieldProblem[];
+
+  constructor(problems: readonly FieldProblem[]) {
+    const words = problems.map(({ field, message }) => `${field || 'the whole'}: ${message}`);
+    super(`The environment was not saved. ${words.join(' ')}`);
+    this.problems = problems;
+  }
+}
 
 const RuleDefinition = Rule.omit({ id: true, type: true, created_at: true, archived_at: true });
 export type RuleDefinition = z.infer<typeof RuleDefinition>;
@@ -49,9 +51,12 @@ export interface Catalog {
   /** All environments, in the order they were made; archived ones too. */
   environments(): Environment[];
   environment(id: string): Environment | undefined;
+  /** Throws `EnvironmentInvalid`; so do the two below. */
   createEnvironment(definition: EnvironmentDefinition): Promise<Environment>;
   /** The type of its config can't be changed. */
   updateEnvironment(id: string, change: Partial<EnvironmentDefinition>): Promise<Environment>;
+  /** The same with all of it: what the definition leaves out is gone. */
+  redefineEnvironment(id: string, definition: EnvironmentDefinition): Promise<Environment>;
   archiveEnvironment(id: string): Promise<Environment>;
   /** What a person always allows in this folder, oldest first; without those taken back. */
   rules(): Rule[];
@@ -153,11 +158,13 @@ class FolderCatalog implements Catalog {
   }
 
   async createEnvironment(definition: EnvironmentDefinition): Promise<Environment> {
-    check(EnvironmentDefinition, definition, 'environment');
     const at = this.#now();
     const dates = { created_at: at, updated_at: at, archived_at: null };
     const environment: Environment = { ...definition, id: mint.environment(), type: 'environment', ...dates };
-    return this.#file.update(({ environments }) => add(environments, environment));
+    return this.#file.update(({ environments }) => {
+      this.#checkEnvironment(definition, environments);
+      return add(environments, environment);
+    });
   }
 
   async updateEnvironment(id: string, change: Partial<EnvironmentDefinition>): Promise<Environment> {
@@ -170,10 +177,37 @@ class FolderCatalog implements Catalog {
       }
       const wanted = { ...before, ...plain(change) };
       if (isDeepStrictEqual(wanted, before)) return before;
+      this.#checkEnvironment(asDefinition(wanted), environments, id);
       const after: Environment = { ...wanted, updated_at: this.#now() };
-      check(EnvironmentDefinition, after, 'environment');
       return replace(environments, after);
     });
+  }
+
+  async redefineEnvironment(id: string, definition: EnvironmentDefinition): Promise<Environment> {
+    return this.#file.update(({ environments }) => {
+      const before = this.#entries.living(Environment, environments, id);
+      if (definition.config?.type !== before.config.type)
+        throw new EnvironmentInvalid([
+          {
+            field: 'config.type',
+            message: `It is ${before.config.type} and can't be changed; make another environment.`,
+          },
+        ]);
+      this.#checkEnvironment(definition, environments, id);
+      const { type, created_at, archived_at } = before;
+      const wanted = { ...definition, id: before.id, type, created_at, archived_at };
+      return replace(environments, { ...wanted, updated_at: this.#now() });
+    });
+  }
+
+  /** Throws `EnvironmentInvalid`. `id`: of the one that is changed, whose name is its own. */
+  #checkEnvironment(definition: unknown, entries: readonly unknown[], id?: string): void {
+    const living = this.#entries.valid(Environment, entries).filter((one) => one.archived_at === null && one.id !== id);
+    const problems = environmentProblems(
+      definition,
+      living.map(({ name }) => name),
+    );
+    if (problems.length > 0) throw new EnvironmentInvalid(problems);
   }
 
   async archiveEnvironment(id: string): Promise<Environment> {
@@ -203,6 +237,18 @@ class FolderCatalog implements Catalog {
   async archiveRule(id: string): Promise<Rule> {
     return this.#file.update(({ rules }) => this.#entries.archive(Rule, rules, id));
   }
+}
+
+/** Without what only the catalog sets. */
+function asDefinition({
+  id: _id,
+  type: _type,
+  created_at: _c,
+  updated_at: _u,
+  archived_at: _a,
+  ...definition
+}: Environment) {
+  return definition;
 }
 
 /** As it will be read back: what is undefined was not said. */

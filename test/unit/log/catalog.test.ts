@@ -169,6 +169,15 @@ describe('an environment', () => {
       /config\.image/,
     );
     await expect(catalog.updateEnvironment(id, { limits: { pids: -1 } })).rejects.toThrow(/limits\.pids/);
+    const second = await catalog.createEnvironment({ name: 'Other', config: { type: 'os' } });
+    await expect(catalog.updateEnvironment(second.id, { name: 'NODE' })).rejects.toMatchObject({
+      problems: [{ field: 'name', message: 'Another environment of this folder has this name.' }],
+    });
+    await catalog.redefineEnvironment(id, { name: 'Node', config: { type: 'image', image: 'node:25' } });
+    expect(catalog.environment(id)?.limits).toBeUndefined();
+    await expect(catalog.redefineEnvironment(id, { name: 'Node', config: { type: 'host' } })).rejects.toThrow(
+      /config\.type/,
+    );
     expect((await catalog.archiveEnvironment(id)).archived_at).not.toBeNull();
     expect(catalog.environment(id)?.config).toEqual({ type: 'image', image: 'node:25' });
   });
