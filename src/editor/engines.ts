@@ -5,6 +5,7 @@ import type { ModelClient } from '../harness/model.ts';
 import { messageOf } from '../protocol/errors.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
+import { workFolder } from '../sandbox/work-folder.ts';
 import { editorDesk } from './desk.ts';
 import { hasWork } from './going-on.ts';
 import type { LiveSession } from './live-session.ts';
@@ -13,6 +14,7 @@ import type { Projects } from './projects.ts';
 import { needTrust } from './refusal.ts';
 import { Rehearsal } from './rehearsal.ts';
 import type { Reporter } from './reporter.ts';
+import { SandboxProgress } from './sandbox-progress.ts';
 import type { Secrets } from './secrets.ts';
 import type { Sessions } from './sessions.ts';
 import { settings } from './settings.ts';
@@ -36,9 +38,11 @@ const LOOKED = 'drover.reapedSandboxes';
 export class Engines {
   readonly #host: EngineHost;
   readonly #rehearsal = new Rehearsal();
+  readonly #progress: SandboxProgress;
 
   constructor(host: EngineHost) {
     this.#host = host;
+    this.#progress = new SandboxProgress(() => host.sessions());
   }
 
   async open(project: Project): Promise<Engine> {
@@ -54,7 +58,7 @@ export class Engines {
       checkpoints: await project.checkpoints(),
       workspaceFolder: project.path,
       apiKey: () => secrets.key(),
-      guard: createGuard(secrets.redactor),
+      guard: createGuard({ redactor: secrets.redactor, maskKey: await secrets.maskKey(), workFolder }),
       baseUrl: () => settings(project.uri).baseUrl,
       dockerHost: settings(project.uri).dockerHost,
       rehearsalUrl: () => this.#rehearsal.url(),
@@ -66,7 +70,12 @@ export class Engines {
         upstreamProxy: () => settings(project.uri).httpProxy || undefined,
         privateRanges: settings(project.uri).privateRanges,
       },
-      onProgress: (session, line) => reporter.info(`${session}: ${line}`),
+      limits: () => settings(project.uri).sandboxes,
+      defaultImage: settings(project.uri).defaultImage,
+      onProgress: (session, line) => {
+        reporter.info(`${session}: ${line}`);
+        this.#progress.line(session, line);
+      },
     });
     engine.harness.onPreview((id, preview) => this.#host.preview(id, preview));
     void this.#reap(project, engine);
@@ -106,16 +115,24 @@ export class Engines {
     const { reporter } = this.#host;
     const sessions = this.#host.sessions();
     await sessions.ready;
-    const keep = sessions.all().filter((session) => session.project === project && mayWantSandbox(session));
     try {
-      const gone = await engine.sandboxes.reap(project.path, new Set(keep.map((session) => session.id)));
+      const gone = await engine.sandboxes.reap(project.path, this.wanted(project));
       if (gone > 0) reporter.info(`Removed ${gone} sandbox${gone === 1 ? '' : 'es'} that no session needs any more.`);
     } catch (error) {
       reporter.info(`Sandboxes that are left over could not be looked for: ${messageOf(error)}`);
     }
   }
 
+  /** Sessions of a folder that may still want their sandboxes. */
+  wanted(project: Project): Set<SessionId> {
+    const sessions = this.#host.sessions().all();
+    return new Set(
+      sessions.filter((session) => session.project === project && mayWantSandbox(session)).map((session) => session.id),
+    );
+  }
+
   async close(): Promise<void> {
+    this.#progress.dispose();
     await this.#rehearsal.close();
   }
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import { openCatalog } from '../log/catalog.ts';
@@ -12,6 +13,7 @@ import type { SecretKey } from './secret-key.ts';
 const MIN_KEY = 16;
 /** A keyring that waits for a person keeps no session waiting for longer, in ms: what it has not told, nobody can use. */
 const PATIENCE_MS = 5000;
+const MASK_KEY = 'drover.maskKey';
 
 export interface SecretsHost {
   storage: SecretStore;
@@ -72,6 +74,17 @@ export class Secrets implements Disposable {
       this.redactor.know('drover.apiKey', { credential_id: null, vault_id: null, name: 'the API key' }, [key]);
     }
     return key;
+  }
+
+  /** The key that what is masked is told apart by; made at its first use. */
+  async maskKey(): Promise<Uint8Array> {
+    const { storage } = this.#host;
+    const kept = await Promise.resolve(storage.get(MASK_KEY)).catch(() => undefined);
+    if (kept) return Buffer.from(kept, 'base64');
+    const fresh = randomBytes(32);
+    // Without it, what was revealed is masked again in the next window.
+    await Promise.resolve(storage.store(MASK_KEY, fresh.toString('base64'))).catch(() => undefined);
+    return fresh;
   }
 
   changed(): void {

@@ -15,6 +15,7 @@ import { type ModelCall, ModelFailure, type ModelListener, type ModelReply } fro
 import { replyDrafts } from './reply.ts';
 import { sleep } from './sleep.ts';
 import { rescheduled, threadRunning } from './statuses.ts';
+import { tripwires } from './tripwires.ts';
 
 /** Requests made in a row for one turn, beyond the SDK's own retries, before the turn is given up. */
 const MAX_ATTEMPTS = 3;
@@ -54,9 +55,10 @@ export async function askModel(
     const request = await guarded(awake, thread, { ...call, messages: await withFiles(awake, call.messages) });
     const got = await client.request(request, reply, signal);
     await reply.settled();
-    const judges = { toolbox, policy: awake.deps.policy };
+    const judges = { toolbox, policy: awake.deps.policy, guard: awake.deps.guard };
     const blocks = replyDrafts(awake.state, awake.thread(thread.id), span, got, (index) => reply.id(index), judges);
-    await awake.append([...blocks, end(thread, span, got), ...settle(awake.state, thread, got.costUsd)]);
+    const tripped = tripwires(awake.deps.guard, blocks);
+    await awake.append([...blocks, end(thread, span, got), ...settle(awake.state, thread, got.costUsd), ...tripped]);
   } catch (error) {
     if (!(error instanceof ModelFailure)) throw error;
     await reply.settled();

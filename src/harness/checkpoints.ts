@@ -1,8 +1,9 @@
 import type { EventId } from '../protocol/ids.ts';
-import type { Seq } from '../protocol/record.ts';
+import type { Draft, Seq } from '../protocol/record.ts';
 import type { CheckpointKeeper } from '../sandbox/sandbox.ts';
 import type { ToolSpec } from '../tools/tools.ts';
 import type { Awake } from './awake.ts';
+import { watchCheckpoints } from './tripwires.ts';
 
 /** True of a call that needs a checkpoint before and after it. What only reads changes nothing, and can be run twice. */
 export const mayChangeFiles = (spec: ToolSpec | undefined): boolean => spec?.sandboxed === true && !spec.idempotent;
@@ -10,7 +11,16 @@ export const mayChangeFiles = (spec: ToolSpec | undefined): boolean => spec?.san
 /** Who takes the session's checkpoints while it is awake; null where none are kept. */
 export function keeperFor(awake: Awake): CheckpointKeeper | null {
   const { session, environment, workspaceFolder, record } = awake.owner;
-  const owner = { session, environment, workspaceFolder, record };
+  const owner = {
+    session,
+    environment,
+    workspaceFolder,
+    record: async (drafts: Draft[]) => {
+      await record(drafts);
+      // Whether anybody hears of it does not change what is kept.
+      await watchCheckpoints(awake, drafts).catch(() => undefined);
+    },
+  };
   return awake.deps.checkpoints?.follow({ ...owner, log: () => logOf(awake) }) ?? null;
 }
 

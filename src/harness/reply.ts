@@ -4,6 +4,7 @@ import type { EventId } from '../protocol/ids.ts';
 import { type Draft, draft, type Local } from '../protocol/record.ts';
 import type { SessionState, ThreadState } from '../session/state.ts';
 import type { Toolbox } from '../tools/tools.ts';
+import type { SecretGuard } from '../vault/guard.ts';
 import { inputSha256 } from './input-hash.ts';
 import type { ModelBlock, ModelReply } from './model.ts';
 
@@ -11,6 +12,7 @@ import type { ModelBlock, ModelReply } from './model.ts';
 export interface Judges {
   toolbox: Toolbox;
   policy: Policy;
+  guard?: SecretGuard | undefined;
 }
 
 /** The blocks of one reply as events, in their order, each call with the verdict on it. `ids` are those of the previews. */
@@ -51,7 +53,7 @@ function toolUse(
   const name = String(block.name);
   const input = asInput(block.input);
   const local: Local = { model_tool_use_id: String(block.id) };
-  const refused = refusal(reply, name, input, index, judges.toolbox);
+  const refused = refusal(reply, name, input, index, judges.toolbox) ?? judges.guard?.inputProblem(name, input);
   if (refused !== undefined) {
     const malformed = reply.malformed.get(index);
     return {

@@ -214,11 +214,12 @@ async function whole(awake: Awake, record: LogRecord): Promise<LogRecord> {
 
 /** The outcome becomes the call's result: durable before anybody sees it. */
 async function record(awake: Awake, call: ToolCall, outcome: Outcome, executionId: ExecutionId | null): Promise<void> {
-  const blob = outcome.whole ? await awake.putBlob(outcome.whole.bytes, outcome.whole.media_type) : undefined;
+  const shown = awake.deps.guard?.mask(awake.id, outcome, awake.state.revealed) ?? { ...outcome, masked: [] };
+  const blob = shown.whole ? await awake.putBlob(shown.whole.bytes, shown.whole.media_type) : undefined;
   await awake.append([
     draft(
       'agent.tool_result',
-      { tool_use_id: call.id, content: resultBlocks(outcome), is_error: outcome.kind !== 'ok' },
+      { tool_use_id: call.id, content: resultBlocks(shown), is_error: outcome.kind !== 'ok' },
       {
         thread: call.thread,
         local: {
@@ -231,10 +232,12 @@ async function record(awake: Awake, call: ToolCall, outcome: Outcome, executionI
           ...(outcome.realPath === undefined ? {} : { real_path: outcome.realPath }),
           ...(outcome.fileSha256 === undefined ? {} : { file_sha256: outcome.fileSha256 }),
           ...(blob ? { blobs: [blob] } : {}),
+          ...(shown.masked.length > 0 ? { masked: shown.masked } : {}),
         },
       },
     ),
   ]);
 }
 
-const resultBlocks = (outcome: Outcome) => outcome.content.filter((block) => block.type !== 'redacted');
+const resultBlocks = (outcome: Pick<Outcome, 'content'>) =>
+  outcome.content.filter((block) => block.type !== 'redacted');

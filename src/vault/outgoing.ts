@@ -1,14 +1,28 @@
 import type { EventId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import { alarmsOf } from './door.ts';
-import type { SecretGuard, Sendable } from './guard.ts';
+import { fileWithPlaceholder, hasPlaceholder } from './file-tripwire.ts';
+import type { SecretGuard, Sendable, WorkPlace } from './guard.ts';
+import { maskOutput } from './mask-output.ts';
+import { MASK, maskSecrets } from './patterns.ts';
 import type { Finding, RedactedStream, Redactor } from './redactor.ts';
 
 /** Running calls whose output is looked through at the same moment; more are never shown side by side. */
 const MAX_STREAMS = 200;
 
+export interface GuardOptions {
+  redactor: Redactor;
+  /** Keyed with it, a finding can't be guessed from the log. The same in all windows, for ever. */
+  maskKey: Uint8Array;
+  /** The host folder of a session's files. */
+  workFolder(place: WorkPlace): string;
+}
+
+/** Tools whose input becomes a file. */
+const WRITERS = new Set(['write', 'edit']);
+
 /** The guard of all that leaves the harness, by what the redactor knows. */
-export function createGuard(redactor: Redactor): SecretGuard {
+export function createGuard({ redactor, maskKey, workFolder }: GuardOptions): SecretGuard {
   return {
     request(request) {
       const found: Finding[] = [];
@@ -26,6 +40,13 @@ export function createGuard(redactor: Redactor): SecretGuard {
       };
     },
     previews: (send) => previews(redactor, send),
+    mask: (session, output, revealed) => maskOutput(output, (text) => maskSecrets(text, maskKey, session, revealed)),
+    inputProblem(tool, input) {
+      if (!WRITERS.has(tool) || !MASK.test(JSON.stringify(input))) return undefined;
+      return `The ${tool} was not run: its input has a mask where the file has a secret, so the secret would be lost. Change only other parts of the file, or leave it to the user.`;
+    },
+    writesPlaceholder: (tool, input) => WRITERS.has(tool) && hasPlaceholder(JSON.stringify(input)),
+    fileWithPlaceholder: (place, paths) => fileWithPlaceholder(workFolder(place), paths),
   };
 }
 

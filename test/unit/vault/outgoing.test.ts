@@ -10,7 +10,7 @@ const SECRET = 'tok_4f8E7d6c5B4a';
 function guardOf(...values: string[]) {
   const redactor = new Redactor();
   redactor.know('k', { credential_id: null, vault_id: null, name: 'KEY' }, values);
-  return createGuard(redactor);
+  return createGuard({ redactor, maskKey: Buffer.from('key'), workFolder: ({ workspaceFolder }) => workspaceFolder });
 }
 
 describe('a request to the model', () => {
@@ -69,7 +69,7 @@ describe('previews', () => {
 
   it('pass through as they are while nothing is known', () => {
     const seen: Preview[] = [];
-    const send = createGuard(new Redactor()).previews((preview) => seen.push(preview));
+    const send = guardOf().previews((preview) => seen.push(preview));
     const preview: Preview = { type: 'output', thread: mint.thread(), id: mint.event(), text: 'x' };
     send(preview);
     expect(seen[0]).toBe(preview);
