@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs';
-import { link, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { link, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { type Mark, markOf } from './lease-mark.ts';
 import { LeaseHeld, type LeaseHolder } from './log.ts';
 import { codeOf } from './paths.ts';
 import type { Head } from './serialize.ts';
@@ -210,7 +211,7 @@ export class Lease {
   readonly #file: LeaseFile;
   readonly #token: string;
   /** What the lease file looked like when we last wrote it: as long as it does, nobody else has. */
-  #mark = '';
+  #mark: Mark | null = null;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<boolean> | null = null;
   #state: 'held' | 'lost' | 'released' = 'held';
@@ -248,10 +249,10 @@ export class Lease {
     this.#onLost = listener;
   }
 
-  /** True while we hold it. One `stat` as long as nothing has changed, so it can be asked before every write. */
+  /** True while we hold it. Quick as long as nothing has changed, so it can be asked before every write. */
   check(): boolean {
     if (this.#state !== 'held') return false;
-    if (markOf(statSync(this.#file.path, { throwIfNoEntry: false })) === this.#mark) return true;
+    if (this.#mark?.holds()) return true;
     if (!this.#isHighest()) this.#lose();
     // Somebody wrote over it who has no right to, or removed it.
     else void this.renew();
@@ -274,7 +275,8 @@ export class Lease {
     this.#state = 'released';
     if (this.#isHighest()) {
       const content: z.infer<typeof Released> = { fence: this.fence, ...(this.head ? { head: this.head } : {}) };
-      await replace(this.#file.path, `${JSON.stringify(content)}\n`, this.#token);
+      const mark = await replace(this.#file.path, `${JSON.stringify(content)}\n`, this.#token);
+      mark.close();
     }
     await rm(claimPath(this.#file.path, this.fence), { force: true });
   }
@@ -283,11 +285,11 @@ export class Lease {
     if (this.#state !== 'held') return false;
     try {
       if (!this.#isHighest()) return this.#lose();
-      this.#mark = await replace(this.#file.path, this.content(), this.#token);
+      this.#remember(await replace(this.#file.path, this.content(), this.#token));
       // A new holder may have written just before us: its claim was there before, so it shows now.
       return this.#isHighest() || this.#lose();
     } catch (error) {
-      if (this.#mark === '') throw error;
+      if (!this.#mark) throw error;
       // A full disk, a folder that can't be read: the next heartbeat tries again, and every append looks by itself.
       return true;
     }
@@ -313,9 +315,17 @@ export class Lease {
     return false;
   }
 
+  #remember(mark: Mark): void {
+    this.#mark?.close();
+    this.#mark = mark;
+    // One that was lost meanwhile has nothing to compare any more.
+    if (this.#state !== 'held') mark.close();
+  }
+
   #stop(): void {
     clearInterval(this.#timer);
     held.delete(this.#token);
+    this.#mark?.close();
   }
 }
 
@@ -364,27 +374,29 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Replaces a file in one step and returns its mark. Windows refuses for a moment while another process reads it. */
-async function replace(path: string, text: string, token: string): Promise<string> {
+/** Replaces a file in one step and returns its mark. */
+async function replace(path: string, text: string, token: string): Promise<Mark> {
   const draft = draftPath(path, token);
-  await writeFile(draft, text);
-  // Renaming changes neither inode nor time, and what stands at `path` afterwards may already be another's.
-  const mark = markOf(await stat(draft));
+  try {
+    await writeFile(draft, text);
+    return await markOf(draft, path, () => renamed(draft, path));
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+/** Windows refuses for a moment while another process reads the file. */
+async function renamed(from: string, to: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await rename(draft, path);
-      return mark;
+      return await rename(from, to);
     } catch (error) {
-      if (attempt === 10 || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) {
-        await rm(draft, { force: true });
-        throw error;
-      }
+      if (attempt === 10 || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) throw error;
       await sleep(20);
     }
   }
 }
-
-const markOf = (file: Stats | undefined): string => (file ? `${file.ino} ${file.mtimeMs} ${file.size}` : '');
 
 function isRunning(pid: number): boolean {
   try {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
@@ -207,6 +207,17 @@ describe('a lease', () => {
     const later = new LeaseFile(join(folder, 'lease'), { now: () => new Date(Date.now() + 60_000) });
     await (await later.take()).release();
     expect(readdirSync(folder)).toEqual(['lease']);
+  });
+
+  it('is seen to be lost also where a backup had linked its file to a second name', async () => {
+    const path = join(await temporary(), 'lease');
+    const lease = await new LeaseFile(path, { holder: ALIVE }).take();
+    expect(lease.check()).toBe(true);
+    linkSync(path, `${path}-kept-by-a-backup`);
+    const other = await new LeaseFile(path).take({ force: true });
+    expect(lease.check()).toBe(false);
+    expect(other.check()).toBe(true);
+    await other.release();
   });
 
   it('goes to exactly one of many that race for it in one moment', async () => {
