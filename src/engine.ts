@@ -30,6 +30,10 @@ export interface EngineOptions {
   baseUrl(): string;
   /** Empty: found. Read once: a change counts from the next window on. */
   dockerHost: string;
+  /** How many sandboxes may run, and minutes until one that nobody uses is stopped. */
+  limits?: () => { living: number; idleMinutes: number };
+  /** For a folder without a devcontainer.json. Empty or absent: none. */
+  defaultImage?: string;
   /** Where the rehearsal's server answers; starts it. */
   rehearsalUrl(): Promise<string>;
   /** The devcontainer program that ships with the extension. */
@@ -64,6 +68,8 @@ export function createEngine(options: EngineOptions): Engine {
     devcontainerCli: options.devcontainerCli,
     cacheFolder: options.cacheFolder,
     env: sandboxEnv(options.dockerHost),
+    ...(options.limits ? { limits: options.limits } : {}),
+    ...(options.defaultImage ? { defaultImage: options.defaultImage } : {}),
     egress: lateEgress(options.egress),
   });
   const harness = createHarness({

@@ -120,6 +120,11 @@ export class RecordIndex {
       });
       return null;
     }
+    if (event.type === 'drover.sandbox_progress') {
+      const making = this.sandboxes.findLast((one) => one.sandbox === event.sandbox_id);
+      if (making?.to === null) making.text = event.lines.at(-1) ?? making.text;
+      return this.#provisionings.get(event.sandbox_id) ?? null;
+    }
     if (
       event.type !== 'drover.sandbox_ready' &&
       event.type !== 'drover.sandbox_failed' &&

@@ -59,15 +59,25 @@ export class Actions {
     await this.write(session, why, () => [
       draft('drover.session_archived', { archived }, { local: { actor: person(via) } }),
     ]);
-    if (!archived) return;
-    const writer = await session.project.store.acquire(session.id, why);
-    if (session.state?.sandbox) {
-      const { sandboxes } = await session.project.engine();
-      const record = async (drafts: Draft[]) => void (await writer.append(drafts));
-      await sandboxes.remove({ session: session.id, record }, why);
+    if (archived) await this.removeSandboxes(session, why);
+  }
+
+  /** Its next call gets a fresh one. Throws `Refusal` where this window may not write. */
+  async removeSandboxes(session: LiveSession, why: string): Promise<void> {
+    try {
+      const writer = await session.project.store.acquire(session.id, why);
+      if (session.state?.sandbox) {
+        const { sandboxes } = await session.project.engine();
+        const record = async (drafts: Draft[]) => void (await writer.append(drafts));
+        await sandboxes.remove({ session: session.id, record }, why);
+      }
+      if (!session.awake) await writer.release();
+    } catch (error) {
+      if (error instanceof LeaseHeld) throw held(session, error);
+      throw error;
+    } finally {
+      await this.#sessions.refreshHolder(session);
     }
-    if (!session.awake) await writer.release();
-    await this.#sessions.refreshHolder(session);
   }
 
   /** Makes this window the one that runs the session, whoever does now. */

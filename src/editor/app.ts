@@ -7,7 +7,6 @@ import { Disposables, disposable } from '../protocol/disposable.ts';
 import type { EventId, SessionId } from '../protocol/ids.ts';
 import { Actions } from './actions.ts';
 import { type Answer, answer } from './approvals.ts';
-import { checkEngine } from './check-engine.ts';
 import { BlobFiles } from './checkpoints/blob-files.ts';
 import { fromPanel } from './checkpoints/commands.ts';
 import type { CommandId } from './command-ids.ts';
@@ -23,6 +22,7 @@ import { PanelMemory } from './panel-memory.ts';
 import { Panels } from './panels.ts';
 import type { Project } from './project.ts';
 import { Projects } from './projects.ts';
+import { DevcontainerWatch, rebuildSandbox } from './rebuild.ts';
 import { noFolder, Refusal, showRefusal } from './refusal.ts';
 import { Reporter } from './reporter.ts';
 import { SecretKey } from './secret-key.ts';
@@ -51,6 +51,8 @@ export interface Views {
 /** The editor's part of Drover, once it is loaded: everything a command or a view may need. */
 export class App {
   readonly extension: vscode.Uri;
+  /** Of this extension, as its manifest says. */
+  readonly version: string;
   readonly storage: vscode.Uri;
   readonly reporter: Reporter;
   readonly key: SecretKey;
@@ -69,6 +71,7 @@ export class App {
 
   constructor(context: vscode.ExtensionContext) {
     this.extension = context.extensionUri;
+    this.version = String(context.extension.packageJSON.version);
     this.storage = context.globalStorageUri;
     this.key = new SecretKey(context.secrets);
     this.secrets = new Secrets({
@@ -131,6 +134,7 @@ export class App {
     void this.engines.reapLeftovers(this.projects);
     this.#owned.add(new Status(this.sessions, view));
     this.#owned.add(new GoingOn(this.sessions, this.actions));
+    this.#owned.add(new DevcontainerWatch(this.sessions, (session) => rebuildSandbox(this.actions, session)));
     this.panels
       .replaceOrphans()
       .catch((error: unknown) => this.#background(error))
@@ -204,10 +208,6 @@ export class App {
 
   async keyStored(): Promise<void> {
     await keyStored(this.sessions, this.actions);
-  }
-
-  async checkEngine(): Promise<void> {
-    await checkEngine(this);
   }
 
   /** The client of the API itself, not of the rehearsal. */

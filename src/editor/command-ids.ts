@@ -40,7 +40,10 @@ export const commandIds = [
   'pickModel',
   'rehearse',
   'openSample',
-  'checkEngine',
+  'diagnose',
+  'cleanUp',
+  'createDevcontainer',
+  'rebuildSandbox',
   'showDiagnostics',
 ] as const;
 

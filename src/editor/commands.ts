@@ -3,11 +3,13 @@ import type { EventId, SessionId } from '../protocol/ids.ts';
 import { askingOf } from '../session/fold.ts';
 import type { App } from './app.ts';
 import { changesBy, forkFrom, restoreTo } from './checkpoints/commands.ts';
+import { cleanUp } from './clean-up.ts';
 import type { CommandId } from './command-ids.ts';
 import { deleteSession } from './delete-session.ts';
 import { age, asker, standing, standingText, summary } from './describe.ts';
 import type { LiveSession } from './live-session.ts';
 import { pickModel } from './pick-model.ts';
+import { rebuildSandbox } from './rebuild.ts';
 import { needTrust, Refusal } from './refusal.ts';
 import { rehearse } from './rehearse.ts';
 import { alwaysAllow, manageRules } from './rules.ts';
@@ -15,6 +17,7 @@ import { openSample } from './sample.ts';
 import { chooseAndApply, dropCopy, mayDropCopy, reviewChanges } from './session-changes.ts';
 import { settings } from './settings.ts';
 import { askForSession, createSession } from './start-session.ts';
+import { createDevcontainer } from './starter-devcontainer.ts';
 import { chooseVaults, vaultHandlers } from './vault-commands.ts';
 import { type Waiting, waitingCalls } from './waiting.ts';
 
@@ -231,8 +234,26 @@ export const handlers: Record<CommandId, Handler> = {
     await openSample(app.extension, app.storage);
   },
 
-  async checkEngine(app) {
-    await app.checkEngine();
+  async diagnose(app) {
+    const { diagnose } = await import('./diagnose.ts');
+    await diagnose(app);
+  },
+
+  async cleanUp(app) {
+    await cleanUp(app);
+  },
+
+  async createDevcontainer(app, [image]) {
+    await createDevcontainer(app, typeof image === 'string' ? image : undefined);
+  },
+
+  async rebuildSandbox(app, args) {
+    const session =
+      sessionIn(app, args) ??
+      (await pickSession(app, 'Drover: rebuild the sandbox of which session?', () =>
+        app.sessions.active().filter((one) => one.state?.sandbox),
+      ));
+    if (session) await rebuildSandbox(app.actions, session);
   },
 
   async showDiagnostics(app) {

@@ -11,6 +11,10 @@ export interface Settings {
   contextStrategy: string;
   /** Empty: found by the sandbox provider. */
   dockerHost: string;
+  /** How many may run, and minutes until one that nobody uses is stopped; 0 = no limit. */
+  sandboxes: { living: number; idleMinutes: number };
+  /** For a folder without a devcontainer.json. Empty: none. */
+  defaultImage: string;
   /** URL of the proxy that the machine itself needs, VS Code's own setting or the usual variable; empty: none. */
   httpProxy: string;
   /** Private address ranges (CIDR) that sandboxes may reach. */
@@ -27,6 +31,11 @@ export function settings(scope?: vscode.Uri): Settings {
     defaultEnvironment: text('defaultEnvironment'),
     contextStrategy: text('contextStrategy'),
     dockerHost: text('docker.host'),
+    sandboxes: {
+      living: drover.get('sandboxes.maxLiving', 12),
+      idleMinutes: drover.get('sandboxes.idleMinutes', 30),
+    },
+    defaultImage: text('sandboxes.defaultImage'),
     httpProxy:
       vscode.workspace
         .getConfiguration('http', scope ?? null)

@@ -58,7 +58,7 @@ export class Status implements Disposable {
       this.#item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground');
     } else {
       this.#item.text = running > 0 ? `$(sync~spin) Drover: ${running} running` : '$(check) Drover';
-      this.#item.tooltip = running > 0 ? 'Show the sessions' : 'Nothing waits for you. Show the sessions';
+      this.#item.tooltip = `${running > 0 ? 'Show the sessions' : 'Nothing waits for you. Show the sessions'}${this.#engines()}`;
       this.#item.command = 'drover.sessions.focus';
       this.#item.backgroundColor = undefined;
     }
@@ -67,6 +67,13 @@ export class Status implements Disposable {
         waiting > 0 ? `Drover: ${waiting} calls waiting for you` : `Drover: ${running} running, nothing waits for you`,
     };
     this.#item.show();
+  }
+
+  /** Which engine runs the sandboxes and why this one, as far as one was needed. */
+  #engines(): string {
+    const projects = new Set(this.#sessions.all().map((session) => session.project));
+    const serving = [...projects].flatMap((project) => project.running?.sandboxes.serving() ?? []);
+    return serving.length > 0 ? `\nSandboxes: ${[...new Set(serving)].join('; ')}` : '';
   }
 
   #key(name: string, value: unknown): void {

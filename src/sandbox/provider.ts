@@ -3,12 +3,13 @@ import type { SandboxId, SessionId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import type { Egress } from '../vault/egress.ts';
 import { DockerHands } from './docker/hands.ts';
+import { examine } from './examine.ts';
 import type { Hands } from './hands.ts';
 import { HostHands } from './host/hands.ts';
 import { Lasting } from './lasting.ts';
 import { OsHands } from './os/hands.ts';
 import { PerCall } from './per-call.ts';
-import type { Cleaned, Sandbox, SandboxOwner, SandboxProvider } from './sandbox.ts';
+import type { Check, Cleaned, Sandbox, SandboxOwner, SandboxProvider } from './sandbox.ts';
 
 export interface ProviderOptions {
   /** The Node program that runs the devcontainer CLI. */
@@ -39,7 +40,7 @@ export function createSandboxProvider(options: ProviderOptions): SandboxProvider
 }
 
 class Provider implements SandboxProvider {
-  readonly #docker: Hands;
+  readonly #docker: DockerHands;
   readonly #os: Hands;
   readonly #host: Hands;
   readonly #ending = new AbortController();
@@ -110,6 +111,18 @@ class Provider implements SandboxProvider {
     };
     if (failed !== undefined && sandboxes + images + others === 0) throw failed;
     return { sandboxes, images, others };
+  }
+
+  async examine(owner: Omit<SandboxOwner, 'session' | 'record'>): Promise<Check[]> {
+    try {
+      return await examine(this.#handsFor(owner), owner);
+    } catch (error) {
+      return [{ what: 'engine', ok: false, text: messageOf(error) }];
+    }
+  }
+
+  serving(): string | null {
+    return this.#docker.serving();
   }
 
   async diagnose(environment: SandboxOwner['environment']): Promise<{ ok: boolean; text: string }> {

@@ -3,6 +3,7 @@ import { mint, type SandboxId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import type { Hands, LivingSandbox } from './hands.ts';
 import { ensureCopy } from './isolated/copy.ts';
+import { loggingProgress } from './progress.ts';
 import { type SandboxOwner, SandboxUnavailable } from './sandbox.ts';
 
 /** Makes a sandbox: logged before anything is made, and how it went. What a failure leaves is removed. */
@@ -11,13 +12,16 @@ export async function makeLogged(owner: SandboxOwner, hands: Hands): Promise<Liv
   const id = mint.sandbox();
   const recipe = hands.recipe(owner.environment);
   await owner.record([draft('drover.sandbox_provisioning', { sandbox_id: id, recipe })]);
+  const telling = loggingProgress(owner, id);
   try {
     if (owner.environment.workspace === 'isolated') await ensureCopy(owner);
-    const { sandbox, detail } = await hands.make(owner, id);
+    const { sandbox, detail } = await hands.make(telling.owner, id);
+    await telling.end();
     const ready = { sandbox_id: id, kind: sandbox.kind, detail, duration_ms: took() };
     await owner.record([draft('drover.sandbox_ready', ready)]);
     return sandbox;
   } catch (error) {
+    await telling.end();
     await hands.discard(owner.session, id);
     const unavailable = asUnavailable(error);
     await owner.record([draft('drover.sandbox_failed', { sandbox_id: id, message: unavailable.message })]);

@@ -132,9 +132,20 @@ export interface SandboxProvider {
    * left, and the images made for them. Throws `SandboxUnavailable` where nothing could be looked for.
    */
   cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned>;
+  /** Makes a sandbox as a call would get it, looks around in it and removes it. Never throws. */
+  examine(owner: Omit<SandboxOwner, 'session' | 'record'>): Promise<Check[]>;
+  /** The engine that is in use, and why this one; null as long as none was asked for. */
+  serving(): string | null;
   /** What would serve this environment here, in one sentence; or why nothing can. For the UI. */
   diagnose(environment: Environment): Promise<{ ok: boolean; text: string }>;
   dispose(): Promise<void>;
+}
+
+/** One thing that was looked at, in one sentence. */
+export interface Check {
+  what: 'engine' | 'image' | 'mounts' | 'user' | 'network';
+  ok: boolean;
+  text: string;
 }
 
 /** How many were removed. */

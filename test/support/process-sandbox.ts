@@ -3,6 +3,7 @@ import type { ExecutionId, SandboxId } from '../../src/protocol/ids.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
 import {
+  type Check,
   type Cleaned,
   type Found,
   type RunRequest,
@@ -85,6 +86,14 @@ export class ProcessSandboxes implements SandboxProvider {
 
   async cleanUp(): Promise<Cleaned> {
     return { sandboxes: 0, images: 0, others: 0 };
+  }
+
+  async examine(): Promise<Check[]> {
+    return [];
+  }
+
+  serving(): string | null {
+    return null;
   }
 
   async diagnose(): Promise<{ ok: boolean; text: string }> {

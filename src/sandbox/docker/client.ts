@@ -17,6 +17,12 @@ export interface Engine {
   rootless: boolean;
 }
 
+/** For people: which engine, where, and why this one. */
+export function describeEngine({ kind, rootless, version, endpoint }: Engine): string {
+  const name = `${kind === 'podman' ? 'Podman' : 'Docker'} ${version}${rootless ? ' (rootless)' : ''}`;
+  return `${name} at ${endpoint.host} (from ${endpoint.from})`;
+}
+
 /**
  * Finds an engine that answers. dockerode is loaded here, at the first need, not with the extension.
  * Throws `SandboxUnavailable('engine')`.

@@ -9,7 +9,7 @@ import type { ProviderOptions } from '../provider.ts';
 import { type Cleaned, SandboxLost, type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { workFolder } from '../work-folder.ts';
 import { cleanUp, removeContainers } from './cleanup.ts';
-import { connect, type Engine, reasonOf, statusOf } from './client.ts';
+import { connect, describeEngine, type Engine, reasonOf, statusOf } from './client.ts';
 import type { ContainerSandbox } from './container-sandbox.ts';
 import { composeNetwork, type DevcontainerTools, type UpRequest, upDevcontainer } from './devcontainer.ts';
 import { findConfig, NoConfig } from './devcontainer-config.ts';
@@ -40,6 +40,7 @@ export class DockerHands implements Hands {
   readonly #strays = new Strays();
   readonly #idle: NodeJS.Timeout;
   #engine: Promise<Engine> | undefined;
+  #serving: string | null = null;
   /** Told as lost in the log: whatever the engine says later, they are not used again. */
   readonly #lost = new Set<SandboxId>();
 
@@ -192,8 +193,12 @@ export class DockerHands implements Hands {
   }
 
   async diagnose(environment: Environment): Promise<string> {
-    const engine = await this.#connect();
-    return `A container made from ${this.recipe(environment)} by the engine at ${engine.endpoint.host} (${engine.version}).`;
+    return `A container made from ${this.recipe(environment)} by ${describeEngine(await this.#connect())}.`;
+  }
+
+  /** The engine in use, in words; null if none was asked for yet. */
+  serving(): string | null {
+    return this.#serving;
   }
 
   async dispose(): Promise<void> {
@@ -275,9 +280,14 @@ export class DockerHands implements Hands {
     if (!this.#engine) {
       const connecting = connect(this.#options.env ?? process.env);
       this.#engine = connecting;
-      connecting.catch(() => {
-        if (this.#engine === connecting) this.#engine = undefined;
-      });
+      connecting.then(
+        (engine) => {
+          this.#serving = describeEngine(engine);
+        },
+        () => {
+          if (this.#engine === connecting) this.#engine = undefined;
+        },
+      );
     }
     return this.#engine;
   }

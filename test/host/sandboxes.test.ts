@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as vscode from 'vscode';
+import { rebuildSandbox } from '../../src/editor/rebuild.ts';
+import { SandboxProgress } from '../../src/editor/sandbox-progress.ts';
+import { settings } from '../../src/editor/settings.ts';
+import { mint } from '../../src/protocol/ids.ts';
+import { draft } from '../../src/protocol/record.ts';
+import { eventually } from '../support/eventually.ts';
+import { Stage } from './stage.ts';
+
+const folder = () => {
+  const [first] = vscode.workspace.workspaceFolders ?? [];
+  assert.ok(first, 'a folder is open');
+  return first.uri.fsPath;
+};
+const shown = () => vscode.window.activeTextEditor?.document;
+const closeEditor = () => vscode.commands.executeCommand('workbench.action.closeActiveEditor');
+
+describe('Diagnose', () => {
+  it('opens a report on engine, sandboxes and model that holds no secret', async function () {
+    this.timeout(180_000);
+    await vscode.commands.executeCommand('drover.diagnose');
+    const document = shown();
+    assert.ok(document);
+    assert.equal(document.languageId, 'markdown');
+    const text = document.getText();
+    assert.match(text, /^# Drover: diagnosis/);
+    assert.match(text, /- Drover: \d+\.\d+\.\d+/);
+    assert.match(text, /- Extension host: \w+ \w+, Node \d+/);
+    assert.match(text, /## Environment “.+”\n\n- [✓✗] \*\*engine\*\*: \S+/);
+    assert.match(text, /## Model\n\n- [✓✗] \*\*(key|model)\*\*/);
+    assert.doesNotMatch(text, /sk-ant-|password/i);
+    await vscode.commands.executeCommand('workbench.action.revertAndCloseActiveEditor');
+  });
+});
+
+describe('Create devcontainer.json', () => {
+  it('writes one to start from, and never over one that is there', async () => {
+    const path = join(folder(), '.devcontainer');
+    const file = join(path, 'devcontainer.json');
+    const had = await stat(file).then(
+      () => true,
+      () => false,
+    );
+    if (had) {
+      const before = await vscode.workspace.fs.readFile(vscode.Uri.file(file));
+      await vscode.commands.executeCommand('drover.createDevcontainer', 'example/other');
+      assert.deepEqual(await vscode.workspace.fs.readFile(vscode.Uri.file(file)), before);
+      assert.equal(shown()?.uri.fsPath, file);
+      await closeEditor();
+      await rm(`${path}.kept`, { recursive: true, force: true });
+      await vscode.workspace.fs.rename(vscode.Uri.file(path), vscode.Uri.file(`${path}.kept`));
+    }
+    try {
+      await vscode.commands.executeCommand('drover.createDevcontainer', 'example/image');
+      assert.equal(shown()?.uri.fsPath, file);
+      const { findConfig, readConfig } = await import('../../src/sandbox/docker/devcontainer-config.ts');
+      assert.equal(readConfig(findConfig(folder(), undefined), 'it').image, 'example/image');
+      await closeEditor();
+    } finally {
+      await rm(path, { recursive: true, force: true });
+      if (had) await vscode.workspace.fs.rename(vscode.Uri.file(`${path}.kept`), vscode.Uri.file(path));
+    }
+  });
+});
+
+describe('Clean Up', () => {
+  it('runs to its end, engine or not', async function () {
+    this.timeout(60_000);
+    await vscode.commands.executeCommand('drover.cleanUp');
+  });
+});
+
+describe('Rebuild Sandbox', () => {
+  it('takes the sandbox away, so that the next call gets a fresh one', async function () {
+    this.timeout(60_000);
+    await using stage = await Stage.open();
+    const { session } = await stage.asking({ name: 'bash', input: { command: 'true' } });
+    await mkdir(join(stage.folder, 'cache'), { recursive: true });
+    const sandbox_id = mint.sandbox();
+    await stage.actions.write(session, 'a test', () => [
+      draft('drover.sandbox_provisioning', { sandbox_id, recipe: 'a test' }),
+      draft('drover.sandbox_ready', { sandbox_id, kind: 'os', detail: 'a test', duration_ms: 1 }),
+    ]);
+    await eventually('the sandbox to show', 10_000, () => session.state?.sandbox === sandbox_id);
+    // What labels are to a container: the note of the operating system's sandbox.
+    const notes = join(stage.folder, 'cache', 'os');
+    await mkdir(join(notes, sandbox_id), { recursive: true });
+    const note = { session: session.id, sandbox: sandbox_id, workspace: stage.folder };
+    await writeFile(join(notes, `${sandbox_id}.json`), JSON.stringify(note));
+    await rebuildSandbox(stage.actions, session);
+    await eventually('the sandbox to go', 10_000, () => session.state?.sandbox === null);
+    assert.equal(session.state?.sandboxes.get(sandbox_id)?.state, 'removed');
+  });
+});
+
+describe('The progress of a sandbox', () => {
+  it('ends with the sandbox, whether or not it was shown', async () => {
+    await using stage = await Stage.open();
+    const { session } = await stage.asking({ name: 'bash', input: { command: 'true' } });
+    const progress = new SandboxProgress(() => stage.sessions);
+    const sandbox_id = mint.sandbox();
+    await stage.actions.write(session, 'a test', () => [
+      draft('drover.sandbox_provisioning', { sandbox_id, recipe: 'a test' }),
+      draft('drover.sandbox_progress', { sandbox_id, lines: ['pulling', 'building'] }),
+    ]);
+    progress.line(session.id, 'building');
+    await stage.actions.write(session, 'a test', () => [
+      draft('drover.sandbox_failed', { sandbox_id, message: 'It failed.' }),
+    ]);
+    await eventually('the failure to show', 10_000, () => session.state?.sandboxes.get(sandbox_id)?.state === 'failed');
+    progress.dispose();
+  });
+});
+
+describe('The settings of sandboxes', () => {
+  it('have the values of the manifest', () => {
+    assert.deepEqual(settings().sandboxes, { living: 12, idleMinutes: 30 });
+    assert.equal(settings().defaultImage, '');
+  });
+});
