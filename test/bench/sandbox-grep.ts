@@ -4,6 +4,7 @@ import Docker from 'dockerode';
 import { ensureSearchImage } from '../../scripts/image.mjs';
 import { plainText } from '../../src/protocol/content.ts';
 import { mint } from '../../src/protocol/ids.ts';
+import { demultiplexer } from '../../src/sandbox/docker/demultiplex.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { figure, quantile } from './figure.ts';
@@ -86,7 +87,7 @@ async function searched(sandbox: Sandbox): Promise<number> {
       seen: () => undefined,
     },
   );
-  if (outcome.kind !== 'ok') throw new Error(`grep gave ${outcome.kind}`);
+  if (outcome.kind !== 'ok') throw new Error(`grep gave ${outcome.kind}: ${plainText(outcome.content)}`);
   return plainText(outcome.content).trimEnd().split('\n').length;
 }
 
@@ -99,9 +100,10 @@ async function ripgrep(container: Docker.Container, folder: string): Promise<num
   });
   const stream = await exec.start({ hijack: true, stdin: false });
   let lines = 0;
-  stream.on('data', (chunk: Buffer) => {
+  const split = demultiplexer((_kind, chunk) => {
     for (const byte of chunk) if (byte === 0x0a) lines++;
   });
+  stream.on('data', split);
   await new Promise<void>((resolve) => {
     for (const event of ['end', 'close', 'error']) stream.once(event, () => resolve());
   });
