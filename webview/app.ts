@@ -7,6 +7,7 @@ import './approval-card.ts';
 import { ApprovalKeys } from './approval-keys.ts';
 import './composer.ts';
 import './conversation/list.ts';
+import { sessionChanges } from './checkpoints.ts';
 import { followClick } from './clicks.ts';
 import { tokens, usd } from './format.ts';
 import './inspector/inspector.ts';
@@ -125,6 +126,7 @@ export class Panel extends View {
         sandboxWords(session, (sandbox) => store.index.nameOf(sandbox)),
       )}
       <span class="totals" title="Whole session: ${totalTokens(session.usage).toLocaleString()} tokens, list price">${tokens(totalTokens(session.usage))} tokens<b>${usd(session.costUsd)}</b></span>
+      ${sessionChanges(store, session)}
       ${busy && !store.interrupted && store.access.mode === 'write' ? html`<vscode-button class="interrupt" appearance="secondary" ?disabled=${!store.writable} @click=${() => this.#interrupt()}>${icon('debug-stop')}Interrupt</vscode-button>` : nothing}
     </header>`;
   }

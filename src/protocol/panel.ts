@@ -59,7 +59,7 @@ export type PanelMessage =
     }
   | { type: 'interrupt'; n: number; thread?: ThreadId }
   | { type: 'show_diff'; tool_use_id: EventId }
-  /** About the files as they were at an event: `id` is a call, or a message of a person. */
+  /** About the files as they were at an event: `id` is a call, a message of a person or a checkpoint. */
   | { type: 'checkpoint'; n: number; act: CheckpointAct; id: EventId }
   | { type: 'open_file'; path: string }
   | { type: 'read_blob'; blob: BlobRef }

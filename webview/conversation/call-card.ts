@@ -2,6 +2,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { classMap } from 'lit/directives/class-map.js';
 import { type CallPhase, callPhase } from '../../src/session/fold.ts';
 import type { SessionState, ToolCall } from '../../src/session/state.ts';
+import { callFiles } from '../checkpoints.ts';
 import { baseName, duration, ms } from '../format.ts';
 import { icon, iconButton } from '../parts.ts';
 import type { Store } from '../store.ts';
@@ -62,7 +63,7 @@ export function callCard(store: Store, session: SessionState, call: ToolCall, fo
       </button>
       ${iconButton('inspect', `Inspect this ${call.name} call`, () => store.select(call.id), 'on-hover')}
     </div>
-    ${open ? html`<div class="card-body">${callInput(call)}${decision(call)}${callOutput(store, call)}${childLink(store, session, call)}${fileLink(store, call)}</div>` : html`${callTail(store, call)}${closedExtras(store, session, call)}`}
+    ${open ? html`<div class="card-body">${callInput(call)}${decision(call)}${callOutput(store, call)}${childLink(store, session, call)}${fileLink(store, call)}${callFiles(store, session, call, false)}</div>` : html`${callTail(store, call)}${closedExtras(store, session, call)}`}
   </div>`;
 }
 

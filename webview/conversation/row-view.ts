@@ -3,6 +3,7 @@ import { unsafeHTML } from 'lit/directives/unsafe-html.js';
 import { type ContentBlock, plainText } from '../../src/protocol/content.ts';
 import { callPhase } from '../../src/session/fold.ts';
 import type { SessionState, ThreadInput, ThreadState } from '../../src/session/state.ts';
+import { inputFiles } from '../checkpoints.ts';
 import { clock, moment, ms, ticking } from '../format.ts';
 import { renderMarkdown, renderMarkdownLive } from '../markdown.ts';
 import { icon, iconButton } from '../parts.ts';
@@ -27,7 +28,7 @@ function inputRow(store: Store, session: SessionState, input: ThreadInput, queue
     ? html`<span class="mark" title="The agent reads it before its next step.">${icon('clock')}queued</span>`
     : nothing;
   return html`<div class="input ${input.from} ${queued ? 'queued' : ''}">
-    <div class="input-line"><b>${sender}</b>${mark}<span class="at">${clock(input.at)}</span>${iconButton('inspect', 'Inspect this message', () => store.select(input.id), 'on-hover')}</div>
+    <div class="input-line"><b>${sender}</b>${mark}<span class="at">${clock(input.at)}</span>${inputFiles(store, session, input)}${iconButton('inspect', 'Inspect this message', () => store.select(input.id), 'on-hover')}</div>
     ${
       input.fromThread
         ? html`<div class="markdown">${unsafeHTML(renderMarkdown(plainText(input.content)))}</div>`

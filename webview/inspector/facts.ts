@@ -10,6 +10,9 @@ import { bytes, clock, count, duration, moment, ms, usdExact } from '../format.t
 import type { Store } from '../store.ts';
 import { inSandbox, standing, summary, type Tone, toolIcon } from '../tool-look.ts';
 
+/** Files of a checkpoint that its story names; the log names more of them. */
+const FILES_TOLD = 20;
+
 /** One line of an event's story. `thread` and `event` make it a way to another place. */
 export interface Fact {
   label: string;
@@ -90,6 +93,22 @@ function placeWords(store: Store, session: SessionState, call: ToolCall): string
   return inSandbox(call.name) ? (id ?? 'a sandbox that is not known') : 'outside the sandbox, by Drover itself';
 }
 
+/** Where a thread acts in a sandbox that was made for another, both names stand. */
+function ownerFacts(session: SessionState, call: ToolCall): Fact[] {
+  const owner = call.execution?.owner;
+  if (!call.execution?.sandbox || !owner) return [];
+  const own = owner === call.thread ? ', its own' : '';
+  return fact('Sandbox of', threadName(session, owner) + own, { thread: owner });
+}
+
+/** What a call did to the files, as far as checkpoints tell. */
+function filesFacts(call: ToolCall): Fact[] {
+  const files = call.checkpoints.reduce((sum, one) => sum + one.files, 0);
+  const last = call.checkpoints.at(-1);
+  if (!last) return [];
+  return fact('Files', `${count(files, 'change')}, kept as ${last.commit.slice(0, 8)}`, { event: last.id });
+}
+
 function callStory(store: Store, session: SessionState, call: ToolCall, records: readonly LogRecord[]): Story {
   const phase = callPhase(session, call);
   const took = ranMs(call, store.now());
@@ -107,11 +126,13 @@ function callStory(store: Store, session: SessionState, call: ToolCall, records:
       ...fact('In the reply to', 'this model request', { event: call.request }),
       ...permissionFacts(session, call, local),
       ...fact('Ran in', placeWords(store, session, call)),
+      ...ownerFacts(session, call),
       ...fact('Started', call.execution ? clock(call.execution.at) : null),
       ...fact('Took', took === null ? null : duration(took)),
       ...fact('Outcome', stand.words, { tone: stand.tone }),
       ...fact('Exit code', exit === null || exit === undefined ? null : String(exit)),
       ...fact('Real path', call.result?.realPath),
+      ...filesFacts(call),
       ...fact('After a crash', call.recovered && `found ${call.recovered} in the sandbox`),
       ...fact('Subagent', call.child && threadName(session, call.child), call.child ? { thread: call.child } : {}),
     ],
@@ -241,6 +262,32 @@ function noticeStory(notice: Notice): Story {
   };
 }
 
+const WHY: Readonly<Record<EventOf<'drover.checkpoint'>['why'], string>> = {
+  start: 'before any call',
+  calls: 'after calls that changed files',
+  person: 'changed by you, or another program',
+  restore: 'after files were put back',
+};
+
+function checkpointStory(session: SessionState, of: EventOf<'drover.checkpoint'>, at: string): Story {
+  const calls = of.tool_use_ids.flatMap((id) => session.calls.get(id) ?? []);
+  const skipped = of.skipped.map((one) => `${one.path} (${bytes(one.bytes)}, ${one.why})`).join(', ');
+  return {
+    icon: 'save-all',
+    title: 'Checkpoint',
+    subtitle: WHY[of.why],
+    leftOut: [],
+    facts: [
+      ...fact('At', moment(at)),
+      ...calls.flatMap((call) => fact('After', `${call.name} ${summary(call.name, call.input)}`, { event: call.id })),
+      ...fact('Files', of.parent === null ? null : count(of.files_changed, 'change')),
+      ...of.files.slice(0, FILES_TOLD).flatMap((file) => fact(file.change, file.path)),
+      ...fact('Left out', skipped && `${skipped}${of.skipped_count > of.skipped.length ? ', …' : ''}`),
+      ...fact('Kept as', of.commit),
+    ],
+  };
+}
+
 /** Anything else: a message or thought of the agent, or an event this version has no words for. */
 function plainStory(session: SessionState, record: LogRecord): Story {
   const reply = record.local?.reply;
@@ -274,5 +321,7 @@ export function storyOf(store: Store, session: SessionState, id: EventId): Story
   if (thread && entry?.type === 'request') return requestStory(store, session, entry, thread.id, records);
   if (entry?.type === 'input') return inputStory(session, entry);
   if (entry?.type === 'notice') return noticeStory(entry);
+  if (isKnown(record.event) && record.event.type === 'drover.checkpoint')
+    return checkpointStory(session, record.event, record.at);
   return plainStory(session, record);
 }

@@ -1,5 +1,6 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { LogRecord } from '../../src/protocol/record.ts';
+import { callFiles, momentFiles } from '../checkpoints.ts';
 import { clock } from '../format.ts';
 import { icon, iconButton } from '../parts.ts';
 import { View } from '../view.ts';
@@ -13,11 +14,13 @@ export class Inspector extends View {
     const id = store.selection;
     if (!session || id === null) return html`<p class="quiet none">Select a call or a bar to see its story.</p>`;
     const story = storyOf(store, session, id);
+    const call = session.calls.get(id);
     if (!story) return html`<p class="quiet none">This event is not in the log.</p>`;
     return html`<header class="inspector-head">
         ${icon(story.icon)}<div><h2>${story.title}</h2>${story.subtitle ? html`<p class="subtitle" title=${story.subtitle}>${story.subtitle}</p>` : nothing}</div>
         ${iconButton('target', 'Show in the conversation', () => store.reveal(id))}${iconButton('close', 'Close the inspector', () => store.select(null))}
       </header>
+      ${call ? callFiles(store, session, call, true) : momentFiles(store, id)}
       <dl class="facts-list">${story.facts.map((fact) => this.#fact(fact))}</dl>
       ${
         story.leftOut.length === 0
