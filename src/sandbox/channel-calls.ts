@@ -1,7 +1,7 @@
 import type { ExecutionId } from '../protocol/ids.ts';
 import { type Channel, ChannelEnded, NotBegun } from './channel.ts';
 import { ChannelOutput } from './channel-output.ts';
-import type { Found, Peeked, RunRequest, RunResult } from './sandbox.ts';
+import { type Found, type Peeked, type RunRequest, type RunResult, SandboxLost } from './sandbox.ts';
 
 const DEFAULT_MAX_BYTES = 256 * 1024;
 /** A connection that breaks while sandbox and command live on is taken up again so often. */
@@ -25,6 +25,7 @@ export class ChannelCalls {
   readonly #workspace: string;
   readonly #open: () => Promise<Channel>;
   #channel: Promise<Channel> | undefined;
+  #closed = false;
 
   constructor(workspace: string, open: () => Promise<Channel>) {
     this.#workspace = workspace;
@@ -36,14 +37,18 @@ export class ChannelCalls {
     const output = new ChannelOutput(half(maxBytes), onOutput);
     if (signal.aborted) return output.result('cancelled', null, 0);
     const until = performance.now() + timeoutMs;
-    const channel = await this.#alive();
-    try {
-      return await channel.run(request, { output, signal, timeoutMs, cwd: request.cwd ?? this.#workspace });
-    } catch (error) {
-      if (error instanceof NotBegun) return notBegun(error);
-      if (!(error instanceof ChannelEnded)) throw error;
-      return await this.#takeUp(executionId, { signal, onOutput, maxBytes, until }, output);
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const channel = await this.#alive();
+      try {
+        return await channel.run(request, { output, signal, timeoutMs, cwd: request.cwd ?? this.#workspace });
+      } catch (error) {
+        if (error instanceof NotBegun && error.why === 'decided' && attempt > 1) break;
+        if (error instanceof NotBegun) return notBegun(error);
+        if (!(error instanceof ChannelEnded)) throw error;
+        // Whether it had begun nobody knows: a second request for the same execution begins it, or finds it begun.
+      }
     }
+    return await this.#takeUp(executionId, { signal, onOutput, maxBytes, until }, output);
   }
 
   async lookup(executionId: ExecutionId, maxBytes?: number): Promise<Found> {
@@ -67,8 +72,9 @@ export class ChannelCalls {
     return await this.#anew((channel) => channel.peek(path, maxBytes));
   }
 
-  /** Ends the connection, not the commands. */
+  /** Ends the connection for good, not the commands. Who waits for one gets `SandboxLost`. */
   close(): void {
+    this.#closed = true;
     const channel = this.#channel;
     this.#channel = undefined;
     channel?.then(
@@ -79,6 +85,10 @@ export class ChannelCalls {
 
   /** The channel that is open, or a new one, opened once however many ask. */
   async #alive(): Promise<Channel> {
+    if (this.#closed)
+      throw new SandboxLost(
+        'The connection to the sandbox was closed; what runs in it goes on until its time is over.',
+      );
     const known = this.#channel;
     if (known && !(await known.catch(() => undefined))?.ended) return await known;
     if (this.#channel === known) {
@@ -115,7 +125,7 @@ export class ChannelCalls {
     }
   }
 
-  /** The channel broke off under a command: what became of it is asked over a fresh one. */
+  /** The channel broke off under a command that had begun: what became of it is asked over a fresh one. */
   async #takeUp(executionId: ExecutionId, watch: Watch, before: ChannelOutput): Promise<RunResult> {
     let heard = before;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {

@@ -109,7 +109,7 @@ _nl='
 '
 _pipe=$_base/pipe.$$
 mkdir -p "$_base/exec" && mkfifo "$_pipe" || { echo "X $_base can't be written"; exit 1; }
-$_shell "$_common$_writer" drover "$_base" "$_root" <"$_pipe" &
+$_shell "$_common$_writer" drover "$_base" "$_root" $$ <"$_pipe" &
 exec >"$_pipe"
 rm -f "$_pipe"
 born self; _series=\${_pid}_$_born
@@ -256,7 +256,7 @@ guard
 const WRITER = `
 exec 2>/dev/null
 [ -z "$BASH_VERSION" ] || set +o posix
-_base=$1 _run=' ' _root=
+_base=$1 _run=' ' _root= _server=$3
 cd -P "$2" && _root=$PWD
 cd /
 add() { eval "_x_$1=$2 _n_$1=$3 _h_$1=$4 _f_$1=$5 _o_$1=0 _e_$1=0"; _run="$_run$1 "; }
@@ -338,7 +338,7 @@ serve() {
   while read -r _op _id _a _b _c _d; do
     case $_op in
     b) add "$_id" "$_id" "$_a" "$_b" "$_c" ;;
-    e) finish "$_id" "$_a $_b $_c $_d" ;;
+    e) kill -0 $_server || exit; finish "$_id" "$_a $_b $_c $_d" ;;
     w) watch "$_id" "$_a" "$_b" "$_c" ;;
     N) drop "$_id"; echo "N $_id $_a" ;;
     t) tick; echo T || exit ;;

@@ -6,6 +6,8 @@ export interface Relay {
   path: string;
   /** Ends all connections and stops listening. */
   close(): void;
+  /** Ends all connections; new ones are taken. */
+  cut(): void;
   open(): Promise<void>;
 }
 
@@ -38,13 +40,17 @@ export async function relayTo(
     });
     await new Promise<void>((resolve) => server?.listen(path, resolve));
   };
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
   await open();
   return {
     path,
     open,
+    cut,
     close: () => {
       server?.close();
-      for (const socket of sockets) socket.destroy();
+      cut();
     },
   };
 }

@@ -1,13 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { copyFile, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ensureSampleImage, ensureSearchImage, ensureTinyImage } from '../../scripts/image.mjs';
 import { mint } from '../../src/protocol/ids.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
-import { makeFolder } from '../support/temp.ts';
 import { makeRig, type Rig, SAMPLE, SEARCH, TINY } from './rig.ts';
+import { canMakeShellImage, makeShellImage } from './shell-image.ts';
 import { call, contextFor, said, toolbox } from './tool-rig.ts';
 import { toolSuite } from './tool-suite.ts';
 
@@ -42,27 +40,13 @@ describe.skipIf(!engine.ok || !ripgrep)('tools in a container that has ripgrep',
   suiteOn(SEARCH);
 });
 
-const busybox = spawnSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).stdout.trim();
-
-describe.skipIf(!engine.ok || !busybox)('tools in a container that has only busybox', () => {
+describe.skipIf(!engine.ok || !canMakeShellImage('busybox'))('tools in a container that has only busybox', () => {
   const image = `drover-busybox-test-${process.pid}:latest`;
+  let remove: (() => void) | undefined;
   beforeAll(async () => {
-    const root = await makeFolder('drover-busybox-');
-    try {
-      for (const folder of ['bin', 'tmp', 'etc', 'workspace']) await mkdir(join(root, folder));
-      await copyFile(busybox, join(root, 'bin/busybox'));
-      const applets = spawnSync(busybox, ['--list'], { encoding: 'utf8' }).stdout.trim().split('\n');
-      for (const applet of applets) if (applet !== 'busybox') await symlink('busybox', join(root, 'bin', applet));
-      await writeFile(join(root, 'etc/passwd'), 'root:x:0:0:root:/:/bin/sh\n');
-      const imported = `tar -C '${root}' -c . | docker import -c 'ENV PATH=/bin' - ${image}`;
-      expect(spawnSync('sh', ['-c', imported]).status).toBe(0);
-    } finally {
-      await rm(root, { recursive: true });
-    }
+    remove = await makeShellImage('busybox', image);
   });
-  afterAll(() => {
-    docker('rmi', '--force', image);
-  });
+  afterAll(() => remove?.());
   suiteOn(image);
 });
 

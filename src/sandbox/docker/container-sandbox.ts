@@ -57,7 +57,7 @@ export class ContainerSandbox implements LivingSandbox {
     return this.#calls.peek(path, maxBytes, signal);
   }
 
-  /** Ends the connection, not the commands. */
+  /** Ends the connection for good, not the commands; to whoever waits for one that is no loss that is told. */
   close(): void {
     this.#calls.close();
   }
