@@ -8,6 +8,8 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { aptInstall } from './apt.mjs';
+import { Failed, mayUseApt } from './machine.mjs';
 
 const SOCKET = '/var/run/docker.sock';
 /** Only root starts an engine, and there is one engine per machine: its images belong to no clone and no HOME. */
@@ -63,7 +65,11 @@ export async function ensureEngine({ install = true, log = console.error, cacheF
   if (!has('dockerd')) {
     if (!install)
       return failed('No container engine is installed; run this again with permission to install docker.io.');
-    const problem = aptInstall(['docker.io'], 'sandboxes are containers, and no container engine is installed', log);
+    const problem = await installed(
+      ['docker.io'],
+      'sandboxes are containers, and no container engine is installed',
+      log,
+    );
     if (problem) return failed(problem);
   }
   return await startEngine(cacheFolder, log);
@@ -71,26 +77,17 @@ export async function ensureEngine({ install = true, log = console.error, cacheF
 
 const failed = (why) => ({ ok: false, how: '', why });
 
-/** Installs Debian packages. Returns what went wrong in one sentence, or undefined. */
-function aptInstall(packages, why, log) {
-  if (!isRoot() || !has('apt-get'))
-    return `Please install ${packages.join(', ')} with this system's package manager: ${why}.`;
+/** Installs Debian packages. Resolves to what went wrong in words, or undefined. */
+async function installed(packages, why, log) {
+  if (!mayUseApt()) return `Please install ${packages.join(', ')} with this system's package manager: ${why}.`;
   log(`Installing ${packages.join(', ')} with apt-get: ${why}.`);
-  const apt = (...args) =>
-    spawnSync('apt-get', ['-o', 'DPkg::Lock::Timeout=600', ...args], {
-      encoding: 'utf8',
-      timeout: 900_000,
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    });
-  const install = ['install', '-y', '--no-install-recommends', ...packages];
-  let done = apt(...install);
-  if (done.status !== 0) {
-    apt('update');
-    done = apt(...install);
+  try {
+    await aptInstall(packages);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Failed)) throw error;
+    return `${error.message}\nInstall it by hand and try again.`;
   }
-  if (done.status === 0) return undefined;
-  const last = (done.stderr ?? '').trim().split('\n').at(-1);
-  return `apt-get could not install ${packages.join(', ')} (${last}); install it by hand and try again.`;
 }
 
 /** Starts dockerd detached, unless one is there already: a second one would take the first one's bridge away. */
@@ -192,7 +189,7 @@ export async function ensureOsSandbox({ install = true, log = console.error } = 
   if (missing.length > 0) {
     const packages = missing.map(([, name]) => name);
     if (!install) return failed(`Please install ${packages.join(', ')}.`);
-    const problem = aptInstall(packages, 'the sandbox without an engine is made of them', log);
+    const problem = await installed(packages, 'the sandbox without an engine is made of them', log);
     if (problem) return failed(problem);
   }
   return { ok: true, how: 'bubblewrap, socat and ripgrep', why: '' };
