@@ -67,6 +67,27 @@ export async function ensureSearchImage({ log = console.error, force = false } =
   });
 }
 
+/**
+ * The image of the security tests: what the sample's has, and curl, openssl and npm: programs an attacker would use,
+ * and a person. About 220 MB.
+ * @param {{ log?: (line: string) => void, force?: boolean }} options
+ * @returns {Promise<{ ok: boolean, image: string, why: string }>}
+ */
+export async function ensureSecurityImage({ log = console.error, force = false } = {}) {
+  return await ensureImage('drover-security:latest', { log, force }, (root) => {
+    addPrograms(root, ['bash', ...COREUTILS, ...SEARCH, ...MORE, 'curl', 'openssl', 'getent']);
+    addGit(root);
+    addProgram(root, node24(), '/usr/local/bin/node');
+    addNpm(root);
+    addUsers(root);
+    for (const file of ['/etc/ssl/certs/ca-certificates.crt', '/etc/os-release', '/etc/nsswitch.conf'])
+      addFile(root, file);
+    // Names are looked up by libraries that programs load while they run.
+    for (const name of ['libnss_dns.so.2', 'libnss_files.so.2', 'libresolv.so.2'])
+      for (const folder of ['/lib/x86_64-linux-gnu', '/lib/aarch64-linux-gnu']) addFile(root, join(folder, name));
+  });
+}
+
 async function ensureImage(image, { log, force }, fill) {
   const no = (why) => ({ ok: false, image, why });
   if (!force && docker('image', 'inspect', image).status === 0) return { ok: true, image, why: '' };
@@ -192,6 +213,15 @@ function addGit(root) {
   }
   if (existsSync('/usr/share/git-core'))
     cpSync('/usr/share/git-core', join(root, 'usr/share/git-core'), { recursive: true });
+}
+
+/** npm is JavaScript: it runs on any Node. */
+function addNpm(root) {
+  const npm = which('npm');
+  if (!npm.startsWith('/')) return;
+  const folder = dirname(dirname(realpathSync(npm)));
+  cpSync(folder, join(root, 'usr/lib/node_modules/npm'), { recursive: true });
+  symlinkSync('/usr/lib/node_modules/npm/bin/npm-cli.js', join(root, 'usr/local/bin/npm'));
 }
 
 /** The real Node 24 binary: the one installed with this project, or else the one that runs this script. */

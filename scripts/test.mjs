@@ -1,7 +1,7 @@
 // @ts-check
 // Gets the machine ready, runs every kind of test, and closes with one line over all of them.
 //
-//   node scripts/test.mjs [check|unit|sandbox|crash|host|e2e]… [-- part of a file name…]
+//   node scripts/test.mjs [check|unit|sandbox|crash|security|host|e2e]… [-- part of a file name…]
 //
 // A real part that can't be had is named and the tests that need it count as skipped; with CI=true they count as failed.
 
@@ -25,6 +25,7 @@ const suites = [
   { name: 'unit', minutes: 5, needs: [], wants: ['browser'] },
   { name: 'sandbox', minutes: 8, needs: ['engine', 'image', 'osSandbox'], wants: ['busybox'] },
   { name: 'crash', minutes: 8, needs: ['engine'] },
+  { name: 'security', minutes: 5, needs: ['engine'] },
   { name: 'host', minutes: 4, needs: ['browser', 'vscode'], packaged: true },
   { name: 'e2e', minutes: 12, needs: ['browser', 'vscode', 'engine', 'image'], packaged: true },
 ];

@@ -87,7 +87,7 @@ export interface Gate {
   readonly env: Readonly<Record<string, string>>;
   /** The session's CA, and a bundle of it with the public ones. */
   readonly files: readonly InsideFile[];
-  /** Variables of one call in place of the same ones in `env`: what it does is put down to it in the ledger. */
+  /** Variables of one call: those of `env` that are its own, so that what it does is put down to it, and the placeholders. */
   envFor(execution: ExecutionId): Readonly<Record<string, string>>;
   /** A connection that was opened inside to the address `env` names. */
   accept(connection: Duplex): void;

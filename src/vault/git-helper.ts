@@ -12,7 +12,9 @@ export interface GitLogin {
  */
 export function gitHelperEnv(logins: readonly GitLogin[]): Record<string, string> {
   if (logins.length === 0) return {};
-  const settings: [string, string][] = [];
+  // These variables take the place of the ones every program in a sandbox has, which say this much: the workspace may
+  // belong to another user than the one inside.
+  const settings: [string, string][] = [['safe.directory', '*']];
   for (const { host, user, placeholder } of logins) {
     const key = `credential.https://${host}`;
     // An empty helper takes back those that were set before.

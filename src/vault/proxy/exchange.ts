@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { endToEnd, type Fields, fieldsOf, flat, valuesOf, without } from './fields.ts';
 import { authority, parseAuthority, parseTarget, sameTarget, type Target } from './hosts.ts';
 import type { Incoming, Outgoing } from './injection.ts';
-import type { Refused } from './refused.ts';
+import { Refused } from './refused.ts';
 import { told } from './told.ts';
 import type { Visit } from './visit.ts';
 
@@ -92,17 +92,31 @@ async function send(
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
     sent.on('response', resolve);
     sent.on('error', reject);
+    sent.on('close', () => reject(new Refused('upstream', `${host} hung up without an answer`)));
     // Nobody waits any more: the client hung up.
     request.on('error', (error) => sent.destroy(error));
   });
+  if (!body) {
+    sent.end();
+    return await answer;
+  }
   // An answer may come before the body has gone; a body that breaks off ends the request.
-  answer.catch(() => undefined);
-  if (!body) sent.end();
-  else
-    pipeline([body.stream, ...body.through, counter((bytes) => (visit.bytesOut += bytes)), sent]).catch(
-      (error: unknown) => sent.destroy(error instanceof Error ? error : undefined),
-    );
-  return await answer;
+  const count = counter((bytes) => (visit.bytesOut += bytes));
+  return await orRefused(answer, pipeline([body.stream, ...body.through, count, sent]));
+}
+
+/** What a request is answered with, or why its body was stopped, which says more than that the request broke off. */
+export async function orRefused<T>(answer: Promise<T>, body: Promise<void>): Promise<T> {
+  const stopped = body.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  try {
+    return await answer;
+  } catch (error) {
+    const why = await stopped;
+    throw why instanceof Refused ? why : error;
+  }
 }
 
 /** The body as it will go out, and its length where it is known again after swapping. */

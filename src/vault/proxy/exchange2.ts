@@ -7,7 +7,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { pipeline } from 'node:stream/promises';
-import { counter } from './exchange.ts';
+import { counter, orRefused } from './exchange.ts';
 import type { Fields } from './fields.ts';
 import { parseAuthority, sameTarget, type Target } from './hosts.ts';
 import { Refused } from './refused.ts';
@@ -51,11 +51,10 @@ export async function exchange2(
     );
     stream.on('aborted', () => sent.close(constants.NGHTTP2_CANCEL));
     const answered = answerOf(sent);
-    if (!stream.endAfterHeaders)
-      pipeline([stream, ...outgoing.body, counter((bytes) => (visit.bytesOut += bytes)), sent]).catch(
-        (error: unknown) => sent.destroy(error instanceof Error ? error : undefined),
-      );
-    const answer = await answered;
+    const count = counter((bytes) => (visit.bytesOut += bytes));
+    const answer = await (stream.endAfterHeaders
+      ? answered
+      : orRefused(answered, pipeline([stream, ...outgoing.body, count, sent])));
     visit.status = Number(answer[':status']);
     const incoming = injection.incoming(fieldsOf(answer));
     await answerWith(visit, sent, stream, answer, incoming);

@@ -34,6 +34,7 @@ export class SessionGate implements Gate {
   readonly files: readonly InsideFile[];
   readonly #session: EgressSession;
   readonly #token: string;
+  readonly #placeholders: Readonly<Record<string, string>>;
   readonly #context: TunnelContext;
   readonly #ledger: Ledger;
   readonly #server: Server;
@@ -46,7 +47,8 @@ export class SessionGate implements Gate {
     this.#session = session;
     this.#token = parts.token ?? randomBytes(24).toString('base64url');
     this.#ledger = new Ledger((drafts) => session.record(drafts));
-    this.env = { ...secrets?.env, ...insideEnv(NOBODY, this.#token) };
+    this.#placeholders = secrets?.env ?? {};
+    this.env = { ...this.#placeholders, ...insideEnv(NOBODY, this.#token) };
     this.files = insideFiles(parts.authority.certificate, parts.trusted);
     this.#plain = new DialingAgent(({ host, port }) =>
       parts.dialer.tcp({ scheme: 'http', host: (host ?? '').replace(/^\[|\]$/g, ''), port: Number(port) }),
@@ -66,7 +68,7 @@ export class SessionGate implements Gate {
   }
 
   envFor(execution: ExecutionId): Readonly<Record<string, string>> {
-    return proxyEnv(execution, this.#token);
+    return { ...this.#placeholders, ...proxyEnv(execution, this.#token) };
   }
 
   accept(connection: Duplex): void {
@@ -143,7 +145,8 @@ export class SessionGate implements Gate {
   }
 
   async #connect(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const execution = this.#caller(request);
+    const inner = this.#context.inner.get(socket);
+    const execution = inner ? inner.execution : this.#caller(request);
     if (execution === null) {
       // The connection can't be used for a second try: the parser has let go of it.
       socket.end(
@@ -153,8 +156,8 @@ export class SessionGate implements Gate {
     }
     const target = /:\d+$/.test(request.url ?? '') ? parseAuthority(request.url, 'https') : undefined;
     // A tunnel inside one of ours, or one to nowhere.
-    if (!target || this.#context.inner.has(socket)) {
-      refuse(socket, this.#misnamed(request, this.#context.inner.get(socket)?.target, execution));
+    if (!target || inner) {
+      refuse(socket, this.#misnamed(request, inner?.target, execution));
       return;
     }
     const visit = new Visit(this.#context, { target, method: 'CONNECT', execution });
