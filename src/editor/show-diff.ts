@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import * as vscode from 'vscode';
 import { DroverError, messageOf } from '../protocol/errors.ts';
 import type { EventId } from '../protocol/ids.ts';
+import { editorDesk } from './desk.ts';
 import type { DiffDocuments } from './diff-documents.ts';
 import { type FileCall, fileCall } from './file-call.ts';
 import { hostPath } from './host-path.ts';
 import type { LiveSession } from './live-session.ts';
-import { proposed } from './proposed.ts';
 import { Refusal } from './refusal.ts';
 
 /** Files that are larger, in bytes, are not compared: the editor would not show them as text either. */
@@ -22,8 +23,8 @@ export async function showDiff(documents: DiffDocuments, session: LiveSession, i
   if (!call || !change) throw new Refusal('Only a call that edits or writes a file has a diff to show.');
   const path = hostPath(session.folder, change.path);
   if (!path) throw new Refusal(`${change.path} is not inside the workspace folder, so it can't be compared here.`);
-  const current = await textOf(path);
-  const sides = call.result?.outcome === 'ok' ? done(change, current) : ahead(change, current);
+  const current = await bytesOf(path);
+  const sides = call.result?.outcome === 'ok' ? done(change, current) : await ahead(change, current, path);
   const file = vscode.Uri.file(path);
   const name = vscode.workspace.asRelativePath(file, false);
   const uri = (side: Side) => (side === 'file' ? file : documents.add(name, side.text));
@@ -40,14 +41,16 @@ interface Sides {
   what: string;
 }
 
-function ahead(change: FileCall, current: string | null): Sides {
-  const next = proposed(change, current);
+async function ahead(change: FileCall, current: Uint8Array | null, path: string): Promise<Sides> {
+  // What reads and writes files is loaded when there is something to compare.
+  const { proposed } = await import('./proposed.ts');
+  const next = proposed(change, current, editorDesk(dirname(path)).encoding(basename(path)));
   if ('problem' in next) throw new Refusal(next.problem);
   return { left: current === null ? { text: '' } : 'file', right: next, what: 'proposed by Drover' };
 }
 
 /** The log has what an edit replaced and what a write wrote, not the whole file before it. */
-function done(change: FileCall, current: string | null): Sides {
+function done(change: FileCall, current: Uint8Array | null): Sides {
   if (change.tool === 'edit') {
     return { left: { text: change.oldText }, right: { text: change.newText }, what: 'the part edited by Drover' };
   }
@@ -58,8 +61,8 @@ function done(change: FileCall, current: string | null): Sides {
   };
 }
 
-/** The file's text, or null if there is none. Throws where it is no text an editor can show. */
-async function textOf(path: string): Promise<string | null> {
+/** The file, or null if there is none. Throws where it is no text an editor can show. */
+async function bytesOf(path: string): Promise<Uint8Array | null> {
   let bytes: Buffer;
   try {
     bytes = await readFile(path);
@@ -67,8 +70,6 @@ async function textOf(path: string): Promise<string | null> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
     throw new DroverError('tool', `${path} can't be read to compare it: ${messageOf(error)}`, { cause: error });
   }
-  if (bytes.length > MAX_BYTES || bytes.includes(0)) {
-    throw new Refusal(`${path} is ${bytes.includes(0) ? 'binary' : 'too large'}, so there is no diff to show.`);
-  }
-  return bytes.toString('utf8');
+  if (bytes.length > MAX_BYTES) throw new Refusal(`${path} is too large, so there is no diff to show.`);
+  return bytes;
 }

@@ -13,18 +13,27 @@ const edit = (oldText: string, newText: string, all = false) =>
 
 describe('The text a call would leave behind', () => {
   it('keeps the line endings of the file', () => {
-    assert.deepEqual(proposed(edit('b\nc', 'B\nC'), 'a\r\nb\r\nc\r\n'), { text: 'a\r\nB\r\nC\r\n' });
+    const crlf = Buffer.from('a\r\nb\r\nc\r\n');
+    assert.deepEqual(proposed(edit('b\nc', 'B\nC'), crlf), { text: 'a\r\nB\r\nC\r\n' });
+    const write = { tool: 'write', path: 'a.txt', content: 'x\n' } as const;
+    assert.deepEqual(proposed(write, crlf), { text: 'x\r\n' });
+  });
+
+  it('is read in the file’s encoding, and fails where that lacks a character', () => {
+    const latin = Buffer.from('caf\xe9 a', 'latin1');
+    assert.deepEqual(proposed(edit(' a', ' b'), latin, 'windows1252'), { text: 'café b' });
+    assert.match(JSON.stringify(proposed(edit(' a', '日'), latin, 'windows1252')), /has no/);
   });
 
   it('takes what it is given literally, a dollar sign too', () => {
-    assert.deepEqual(proposed(edit('x', '$&$1'), 'x'), { text: '$&$1' });
+    assert.deepEqual(proposed(edit('x', '$&$1'), Buffer.from('x')), { text: '$&$1' });
   });
 
   it('is a sentence where the edit would fail', () => {
-    assert.match(JSON.stringify(proposed(edit('z', 'y'), 'abc')), /not in a\.txt/);
-    assert.match(JSON.stringify(proposed(edit('a', 'y'), 'aa')), /2 times/);
+    assert.match(JSON.stringify(proposed(edit('z', 'y'), Buffer.from('abc'))), /was not found/);
+    assert.match(JSON.stringify(proposed(edit('a', 'y'), Buffer.from('aa'))), /2 times/);
     assert.match(JSON.stringify(proposed(edit('a', 'y'), null)), /does not exist/);
-    assert.deepEqual(proposed(edit('a', 'y', true), 'aa'), { text: 'yy' });
+    assert.deepEqual(proposed(edit('a', 'y', true), Buffer.from('aa')), { text: 'yy' });
   });
 });
 
