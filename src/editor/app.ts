@@ -25,6 +25,7 @@ import { Projects } from './projects.ts';
 import { DevcontainerWatch, rebuildSandbox } from './rebuild.ts';
 import { noFolder, Refusal, showRefusal } from './refusal.ts';
 import { Reporter } from './reporter.ts';
+import { revealSecret } from './reveal-secret.ts';
 import { SecretKey } from './secret-key.ts';
 import { accounts, Secrets, secretStore } from './secrets.ts';
 import { Sessions } from './sessions.ts';
@@ -227,6 +228,7 @@ export class App {
       interrupt: (session, thread) => this.actions.interrupt(session, 'panel', thread),
       showDiff: (session, call) => this.showDiff(session, call),
       checkpoint: (session, wish) => fromPanel(this, session, wish),
+      reveal: (session, what) => revealSecret(this.actions, session, what.tool_use_id, what.finding),
       run: async (session, command) => {
         await vscode.commands.executeCommand(`drover.${command}`, ...(command === 'takeOver' ? [session.id] : []));
       },

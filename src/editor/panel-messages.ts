@@ -14,6 +14,7 @@ export interface PanelActions {
   interrupt(session: LiveSession, thread: Extract<PanelMessage, { type: 'interrupt' }>['thread']): Promise<void>;
   showDiff(session: LiveSession, call: Extract<PanelMessage, { type: 'show_diff' }>['tool_use_id']): Promise<void>;
   checkpoint(session: LiveSession, wish: Extract<PanelMessage, { type: 'checkpoint' }>): Promise<void>;
+  reveal(session: LiveSession, what: Extract<PanelMessage, { type: 'reveal_secret' }>): Promise<void>;
   run(session: LiveSession, command: Extract<PanelMessage, { type: 'run' }>['command']): Promise<void>;
 }
 
@@ -62,6 +63,8 @@ async function act(
       return actions.showDiff(session, message.tool_use_id);
     case 'checkpoint':
       return actions.checkpoint(session, message);
+    case 'reveal_secret':
+      return actions.reveal(session, message);
     case 'open_file':
       return openFile(session, message.path);
     case 'copy':

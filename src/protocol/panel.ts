@@ -61,6 +61,8 @@ export type PanelMessage =
   | { type: 'show_diff'; tool_use_id: EventId }
   /** About the files as they were at an event: `id` is a call, a message of a person or a checkpoint. */
   | { type: 'checkpoint'; n: number; act: CheckpointAct; id: EventId }
+  /** Let the model see a value that was masked in a call's output. */
+  | { type: 'reveal_secret'; n: number; tool_use_id: EventId; finding: string }
   | { type: 'open_file'; path: string }
   | { type: 'read_blob'; blob: BlobRef }
   | { type: 'copy'; text: string }

@@ -26,6 +26,7 @@ function panelsOf(stage: Stage): Panels {
     interrupt: nothing,
     showDiff: nothing,
     checkpoint: nothing,
+    reveal: nothing,
     run: nothing,
   };
   return new Panels(found.extensionUri, stage.sessions, actions, new PanelMemory(memory), new Redactor());

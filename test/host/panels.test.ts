@@ -39,6 +39,7 @@ function panelsOf(stage: Stage, memory = new PanelMemory(new Memento())): Panels
     interrupt: nothing,
     showDiff: nothing,
     checkpoint: nothing,
+    reveal: nothing,
     run: nothing,
   };
   return new Panels(found.extensionUri, stage.sessions, actions, memory, new Redactor());

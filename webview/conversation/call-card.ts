@@ -9,6 +9,7 @@ import type { Store } from '../store.ts';
 import { field, outputKey, type Standing, standing, summary, toolIcon } from '../tool-look.ts';
 import { callInput } from './call-input.ts';
 import { callOutput, callTail } from './call-output.ts';
+import { maskedView } from './masked-view.ts';
 
 /** How long a call took, or has been running, in ms; null before it started. */
 export function ranMs(call: ToolCall, now: number): number | null {
@@ -63,12 +64,12 @@ export function callCard(store: Store, session: SessionState, call: ToolCall, fo
       </button>
       ${iconButton('inspect', `Inspect this ${call.name} call`, () => store.select(call.id), 'on-hover')}
     </div>
-    ${open ? html`<div class="card-body">${callInput(call)}${decision(call)}${callOutput(store, call)}${childLink(store, session, call)}${fileLink(store, call)}${callFiles(store, session, call, false)}</div>` : html`${callTail(store, call)}${closedExtras(store, session, call)}`}
+    ${open ? html`<div class="card-body">${callInput(call)}${decision(call)}${callOutput(store, call)}${maskedView(store, call)}${childLink(store, session, call)}${fileLink(store, call)}${callFiles(store, session, call, false)}</div>` : html`${callTail(store, call)}${closedExtras(store, session, call)}`}
   </div>`;
 }
 
 function closedExtras(store: Store, session: SessionState, call: ToolCall): TemplateResult | typeof nothing {
   if (call.confirmation?.result === 'deny') return decision(call);
   if (call.child) return html`<p class="decision">${childLink(store, session, call)}</p>`;
-  return nothing;
+  return maskedView(store, call);
 }
