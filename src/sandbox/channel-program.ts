@@ -63,6 +63,7 @@ one() {
     (
       exec 2>>"$_o.err"
       cd "$_cwd" || exit 126
+      [ -z "$_env" ] || eval "$_env"
       [ -n "$_ours" ] || exec "$@"
       _script=$3; shift 4; eval "$_script"
     ) <"$_in" >>"$_o.out" &
@@ -73,7 +74,7 @@ one() {
     wait $_c; _code=$?
   else
     _group=; if command -v setsid >/dev/null; then _group=setsid; elif command -v timeout >/dev/null; then _group='timeout 0'; fi
-    $_group sh -c "$_common$_inner" "$_e" "$_cwd" "$@" <"$_in" >>"$_o.out" 2>>"$_o.err"
+    $_group sh -c "$_common$_inner" "$_e" "$_cwd" "$_env" "$@" <"$_in" >>"$_o.out" 2>>"$_o.err"
     _code=$?
   fi
   now; facts "$_e"
@@ -88,7 +89,8 @@ const INNER = `
 { born self; echo "pid $_pid $_born" >>"$0"; facts "$0"; } 2>/dev/null
 [ -z "$_stop" ] || exit 143
 cd "$1" || exit 126
-shift; exec "$@"
+[ -z "$2" ] || eval "$2"
+shift 2; exec "$@"
 `;
 
 /*
@@ -132,7 +134,7 @@ bulk() {
   if [ $_dd = yes ]; then dd bs="$2" count=1 iflag=fullblock >>"$1"; else head -c "$2" >>"$1"; fi || _bad=$_id
 }
 start() {
-  _o=$_base/exec/$_slot _ours= _given=
+  _o=$_base/exec/$_slot _ours= _given= _env=
   if [ $_n -ge 0 ]; then take; else _text=$(cat "$_o.call"; echo .); _text=\${_text%.}; fi
   [ "$_bad" != "$_id" ] || { echo "N $_id full"; return; }
   eval "$_text"
@@ -146,7 +148,7 @@ start() {
     eval "_shell_$_id=$!"
   elif command -v setsid >/dev/null; then
     # The first makes a session of itself, so the second leaves a child in one of its own and is done.
-    setsid setsid sh -c "$_common$_one$_args" drover "$_base" "$_id" "$_slot" "$_in" "$_seconds" "$_cwd" "$_common" "$_inner" "$@" </dev/null
+    setsid setsid sh -c "$_common$_one$_args" drover "$_base" "$_id" "$_slot" "$_in" "$_seconds" "$_cwd" "$_env" "$_common" "$_inner" "$@" </dev/null
   else
     ( one "$@" ) </dev/null &
   fi
@@ -356,7 +358,7 @@ while :; do command eval serve; done
 
 /** Reads what the server hands to a shell of its own, where it is not a subshell. */
 const ARGS = `
-_base=$1 _id=$2 _slot=$3 _in=$4 _seconds=$5 _cwd=$6 _common=$7 _inner=$8; shift 8
+_base=$1 _id=$2 _slot=$3 _in=$4 _seconds=$5 _cwd=$6 _env=$7 _common=$8 _inner=$9; shift 9
 exec 2>/dev/null
 one "$@"
 `;

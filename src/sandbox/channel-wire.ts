@@ -36,8 +36,10 @@ export class WireWriter {
     const given = stdin.toString('latin1');
     if (stdin.length > 0 && stdin.length < INLINE && PLAIN.test(given)) lines.push(`_given=${quoted(given)}`);
     else parts.push(...this.#file(call.id, 'in', stdin));
-    if (request.inShell) lines.push('_ours=yes');
-    lines.push(`set -- ${this.#words(request, parts).join(' ')}`);
+    const { exported, prefix } = environment(request.env ?? {});
+    if (request.inShell && prefix.length === 0) lines.push('_ours=yes');
+    if (exported !== '') lines.push(`_env=${this.#word(exported, parts)}`);
+    lines.push(`set -- ${[...prefix, ...request.argv].map((word) => this.#word(word, parts)).join(' ')}`);
     const text = `${lines.join('\n')}\n`;
     if (text.length < INLINE && PLAIN.test(text)) {
       parts.push(Buffer.from(`r ${call.id} ${text.split('\n').length - 1}\n${text}`));
@@ -47,10 +49,8 @@ export class WireWriter {
     return Buffer.concat(parts);
   }
 
-  #words(request: RunRequest, parts: Buffer[]): string[] {
-    const given = Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value}`);
-    const argv = given.length > 0 ? ['env', ...given, ...request.argv] : [...request.argv];
-    return argv.map((word) => (word.length > REMEMBERED ? this.#remembered(word, parts) : quoted(word)));
+  #word(word: string, parts: Buffer[]): string {
+    return word.length > REMEMBERED ? this.#remembered(word, parts) : quoted(word);
   }
 
   /** A long argument as the variable it is kept in; sent first if it is new. What is kept is bounded. */
@@ -73,6 +73,19 @@ export class WireWriter {
     }
     return parts;
   }
+}
+
+/** What a shell has to itself, or does not take as a name: such variables are given by a program. */
+const NOT_FOR_SHELLS =
+  /^(BASH.*|DIRSTACK|EUID|FUNCNAME|GROUPS|IFS|OLDPWD|OPTIND|POSIXLY_CORRECT|PPID|PWD|SHELLOPTS|UID|_.*)$/;
+
+/** Variables of a command as what its shell exports and, for the odd ones, a program and its arguments before it. */
+function environment(env: Readonly<Record<string, string>>): { exported: string; prefix: string[] } {
+  const shellTakes = (name: string) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !NOT_FOR_SHELLS.test(name);
+  const names = Object.keys(env);
+  const exports = names.filter(shellTakes).map((name) => `export ${name}=${quoted(env[name] ?? '')}`);
+  const odd = names.filter((name) => !shellTakes(name)).map((name) => `${name}=${env[name]}`);
+  return { exported: exports.join('\n'), prefix: odd.length > 0 ? ['env', ...odd] : [] };
 }
 
 /** What a runner says: lines, and bytes between some of them. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { EnvironmentConfig } from '../../src/protocol/environment.ts';
 import { ExecutionId, SessionId } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
+import { createEgress } from '../../src/vault/proxy.ts';
 import { environmentOf } from './rig.ts';
 
 /*
@@ -18,7 +19,12 @@ const Input = z.object({
 });
 const input = Input.parse(JSON.parse(process.argv[2] ?? ''));
 
-const provider = createSandboxProvider({ nodePath: process.execPath, devcontainerCli: '', cacheFolder: input.cache });
+const provider = createSandboxProvider({
+  nodePath: process.execPath,
+  devcontainerCli: '',
+  cacheFolder: input.cache,
+  egress: createEgress(),
+});
 const sandbox = await provider.acquire({
   session: input.session,
   environment: environmentOf(input.environment),

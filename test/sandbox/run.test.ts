@@ -41,12 +41,22 @@ describeWith(engine, 'a command in a container', () => {
       executionId: mint.execution(),
       argv: ['sh', '-c', 'printf "%s|" "$@"; cat; echo "$GREETING"; pwd', 'sh', 'a b', '$(x)', "'", '*', ''],
       stdin: new TextEncoder().encode('from stdin\n'),
-      env: { GREETING: 'hé llo' },
+      env: { GREETING: 'hé llo', 'with-dash': "it's" },
       cwd: '/tmp',
       timeoutMs: 10_000,
       signal: new AbortController().signal,
     });
     expect(textOf(result.stdout)).toBe("a b|$(x)|'|*||from stdin\nhé llo\n/tmp\n");
+    const odd = await sh(sandbox, 'env', { env: { 'with-dash': "it's", UID: '7' } });
+    expect(textOf(odd.stdout)).toMatch(/^with-dash=it's$/m);
+  });
+
+  it('runs a script of ours with its arguments and variables in a shell that is there already', async () => {
+    const argv = ['sh', '-c', 'echo "$GREETING $1 $#"; cat; exit 4', 'name', 'a b', ''];
+    const more = { argv, inShell: true, env: { GREETING: 'hello' }, stdin: new TextEncoder().encode('given') };
+    const result = await sh(sandbox, '', more);
+    expect([textOf(result.stdout), result.exitCode]).toEqual(['hello a b 2\ngiven', 4]);
+    expect(textOf((await sh(sandbox, 'echo "[$GREETING]"')).stdout)).toBe('[]\n');
   });
 
   it('has an empty standard input and no terminal', async () => {
@@ -188,7 +198,7 @@ describeWith(engine, 'a command in a container', () => {
     const executionId = mint.execution();
     const controller = new AbortController();
     // Nobody listens any more: only the runner inside is left to end it.
-    void sh(sandbox, 'sleep 307', { executionId, timeoutMs: 1500, signal: controller.signal }).catch(() => {});
+    void sh(sandbox, 'sleep 307', { executionId, timeoutMs: 4000, signal: controller.signal }).catch(() => {});
     await sleep(500);
     const other = await createSandboxProvider(rig.options).attach(rig.owner(image), sandbox.id);
     const found = await other?.lookup(executionId);
