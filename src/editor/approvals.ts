@@ -6,6 +6,7 @@ import { draft, type Scope, type Seq, type StandingRule } from '../protocol/reco
 import { askingOf, pendingApprovals } from '../session/fold.ts';
 import type { Asking, SessionState, ToolCall } from '../session/state.ts';
 import { type Actions, person, type Via } from './actions.ts';
+import { allowHost } from './allow-host.ts';
 import { unsaved } from './dirty.ts';
 import type { LiveSession } from './live-session.ts';
 import { Refusal } from './refusal.ts';
@@ -56,6 +57,8 @@ export async function answer(actions: Actions, session: LiveSession, given: Answ
     ];
   });
   actions.goOn(session, 'an approval was answered');
+  const question = session.state?.questions.find((one) => one.id === given.call);
+  if (given.result === 'allow' && given.scope === 'always' && question?.host) await allowHost(session, question.host);
 }
 
 /** The call or question, if it still waits and the person can have seen it. */

@@ -49,6 +49,6 @@ const asked = (awake: Awake, path: string): boolean =>
 const question = (what: string, call: EventId | null, thread: ThreadId | undefined): Draft =>
   draft(
     'drover.question',
-    { kind: 'canary', text: `${what} Allow lets the session go on; Deny stops it.`, call },
+    { kind: 'canary', text: `${what} Allow lets the session go on, Deny stops it.`, call },
     thread ? { thread } : {},
   );
