@@ -3,11 +3,11 @@ import { Refused } from './files.ts';
 import { BINARY, knownMedia, sizeWords } from './media.ts';
 import { failed, ok } from './outcomes.ts';
 import { assertUnchanged } from './precondition.ts';
+import { recoverWrite, writeBytes } from './put-file.ts';
 import { EditInput, inputSchema } from './schemas.ts';
 import { EditProblem, type Spliced, splice } from './splice.ts';
 import { readStored, sha256 } from './stored-file.ts';
 import { oneLine, type Tool } from './tool.ts';
-import { recoverWrite, writeBytes } from './write.ts';
 
 /** Bytes. A file larger than this is no source text; changing it is a program's work. */
 const EDIT_CAP = 4 * 1024 * 1024;
@@ -42,7 +42,7 @@ export const edit: Tool<typeof EditInput> = {
     return ok(editedWords(path, lines, written.notes), {
       sandbox: sandbox.id,
       realPath: written.realPath,
-      fileSha256: sha256(bytes),
+      fileSha256: written.fileSha256,
     });
   },
 

@@ -65,7 +65,8 @@ exit 0
 
 /**
  * Standard input is the content, $3 its size; $4 the SHA-256 that the file must have now, \`new\` if there must be none;
- * $5 a name that nothing else has. Answers \`ok created|replaced <number of the old file's names> <path>\`.
+ * $5 a name that nothing else has; $6 the SHA-256 of the content, which is only said again for who finds the answer
+ * later. Answers \`ok created|replaced <number of the old file's names> <$6> <path>\`.
  * The new content appears whole or not at all.
  */
 export const WRITE = `${COMMON}
@@ -130,7 +131,7 @@ else
   # Into a folder that took the name meanwhile nothing is moved.
   mv -fT "./$new" "./$name" 2>/dev/null || { [ ! -d "./$name" ] && mv -f "./$new" "./$name" 2>/dev/null; } || no unwritable
 fi
-answer ok "$did" "\${links:-1}" "$rel"
+answer ok "$did" "\${links:-1}" "$6" "$rel"
 `;
 
 /** Enters the folder, or the folder of the file, and says in $rel which one it is. */

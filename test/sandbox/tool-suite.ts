@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from 'vitest';
 import { mint } from '../../src/protocol/ids.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { writeBytes } from '../../src/tools/write.ts';
+import { writeBytes } from '../../src/tools/put-file.ts';
 import { makeFolder } from '../support/temp.ts';
 import { fileSuite, pngOf } from './file-suite.ts';
 import type { Rig } from './rig.ts';
@@ -128,7 +128,8 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
       contextFor(() => Promise.resolve(sandbox), { executionId }),
     );
     if (recovery.found === 'absent') throw new Error('not found');
-    expect(await recovery.outcome).toMatchObject({ kind: 'ok', realPath: 'found.txt' });
+    const fileSha256 = createHash('sha256').update('x').digest('hex');
+    expect(await recovery.outcome).toMatchObject({ kind: 'ok', realPath: 'found.txt', fileSha256 });
   });
 
   it('no file tool leaves the workspace, neither by path nor by link', async () => {

@@ -90,3 +90,18 @@ describe('what a thread last saw of a file', () => {
     expect((await called(rig, 'write', { file_path: 'a.txt', content: 'x' })).outcome).toBe('ok');
   });
 });
+
+describe('a document that is read', () => {
+  it('is a blob beside the log, and whole in what the model is sent', async () => {
+    const rig = await Rig.open();
+    const pdf = Buffer.from('%PDF-1.4\n/Type /Page\ntrailer\n<<>>\n%%EOF\n');
+    await writeFile(join(rig.folder, 'a.pdf'), pdf);
+    await rig.run('[rehearsal:say] Begin.');
+    const read = await called(rig, 'read', { file_path: 'a.pdf' });
+    expect(read.outcome).toBe('ok');
+    expect(read.result?.content).toMatchObject([{ type: 'document', source: { type: 'file' } }]);
+    const sent = JSON.stringify(rig.rehearsal.requests.at(-1)?.body);
+    expect(sent).toContain(`"media_type":"application/pdf","data":"${pdf.toString('base64')}"`);
+    expect((await rig.state()).status).toBe('idle');
+  });
+});
