@@ -2,6 +2,8 @@
 const QUICK_MS = 1;
 /** So many quick ones are needed to begin with, and for each ms that a sync takes. */
 const PRICE = 32;
+/** No more are needed, whatever the disk has done: its bad hour is over some time. */
+const MOST_OWED = 8 * PRICE;
 /** ms. After so much of it the event loop gets its turn, however quick each sync was. */
 const TURN_MS = 4;
 
@@ -24,7 +26,7 @@ export class SyncPace {
 
   /** A sync took so many ms; `here`: on this thread. */
   took(ms: number, here: boolean): void {
-    if (ms >= QUICK_MS) this.#owed += Math.ceil(ms) * PRICE;
+    if (ms >= QUICK_MS) this.#owed = Math.min(this.#owed + Math.ceil(ms) * PRICE, MOST_OWED);
     else if (this.#owed > 0) this.#owed -= 1;
     if (!here) return;
     if (this.#held === 0) setImmediate(() => this.#letGo());

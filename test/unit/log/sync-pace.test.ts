@@ -27,8 +27,15 @@ describe('a sync', () => {
   it('that was slow is followed by as many in another thread as it took milliseconds, times 32', async () => {
     const pace = new SyncPace();
     await syncs(pace, 32, 0.1);
-    pace.took(9.5, pace.isHere);
-    expect(await syncs(pace, 320, 0.1)).toBe(0);
+    pace.took(4.5, pace.isHere);
+    expect(await syncs(pace, 160, 0.1)).toBe(0);
+    expect(await syncs(pace, 10, 0.1)).toBe(10);
+  });
+
+  it('is trusted again after a bad hour of the disk', async () => {
+    const pace = new SyncPace();
+    for (let n = 0; n < 1000; n += 1) pace.took(n % 2 === 0 ? 50 : 0.1, false);
+    expect(await syncs(pace, 256, 0.1)).toBeLessThan(2);
     expect(await syncs(pace, 10, 0.1)).toBe(10);
   });
 
