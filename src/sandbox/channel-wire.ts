@@ -25,6 +25,8 @@ export interface WireCall {
 /** Makes requests for the runner; remembers which scripts it was told already. */
 export class WireWriter {
   readonly #scripts = new Map<string, string>();
+  /** The last call's. */
+  #exported: ReadonlySet<string> = new Set();
 
   run(call: WireCall, request: RunRequest): Buffer {
     const parts: Buffer[] = [];
@@ -36,9 +38,9 @@ export class WireWriter {
     const given = stdin.toString('latin1');
     if (stdin.length > 0 && stdin.length < INLINE && PLAIN.test(given)) lines.push(`_given=${quoted(given)}`);
     else parts.push(...this.#file(call.id, 'in', stdin));
-    const { exported, prefix } = environment(request.env ?? {});
+    const { exports, prefix } = environment(request.env ?? {});
     if (request.inShell && prefix.length === 0) lines.push('_ours=yes');
-    if (exported !== '') lines.push(`_env=${this.#word(exported, parts)}`);
+    if (exports.length > 0) lines.push(`_env=${this.#exports(exports, parts)}`);
     lines.push(`set -- ${[...prefix, ...request.argv].map((word) => this.#word(word, parts)).join(' ')}`);
     const text = `${lines.join('\n')}\n`;
     if (text.length < INLINE && PLAIN.test(text)) {
@@ -47,6 +49,15 @@ export class WireWriter {
       parts.push(...this.#file(call.id, 'call', Buffer.from(text)), Buffer.from(`r ${call.id} -1\n`));
     }
     return Buffer.concat(parts);
+  }
+
+  /** What is exported is mostly the same from call to call, and is then sent once. */
+  #exports(exports: readonly string[], parts: Buffer[]): string {
+    const [same, other] = [true, false].map((known) =>
+      exports.filter((line) => this.#exported.has(line) === known).join('\n'),
+    );
+    this.#exported = new Set(exports);
+    return `${this.#word(same ?? '', parts)}${quoted(`\n${other}`)}`;
   }
 
   #word(word: string, parts: Buffer[]): string {
@@ -80,12 +91,19 @@ const NOT_FOR_SHELLS =
   /^(BASH.*|DIRSTACK|EUID|FUNCNAME|GROUPS|IFS|OLDPWD|OPTIND|POSIXLY_CORRECT|PPID|PWD|SHELLOPTS|UID|_.*)$/;
 
 /** Variables of a command as what its shell exports and, for the odd ones, a program and its arguments before it. */
-function environment(env: Readonly<Record<string, string>>): { exported: string; prefix: string[] } {
+function environment(env: Readonly<Record<string, string>>): { exports: string[]; prefix: string[] } {
   const shellTakes = (name: string) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !NOT_FOR_SHELLS.test(name);
-  const names = Object.keys(env);
-  const exports = names.filter(shellTakes).map((name) => `export ${name}=${quoted(env[name] ?? '')}`);
-  const odd = names.filter((name) => !shellTakes(name)).map((name) => `${name}=${env[name]}`);
-  return { exported: exports.join('\n'), prefix: odd.length > 0 ? ['env', ...odd] : [] };
+  const byValue = new Map<string, string[]>();
+  const odd: string[] = [];
+  for (const [name, value] of Object.entries(env)) {
+    if (!shellTakes(name)) odd.push(`${name}=${value}`);
+    else byValue.set(value, [...(byValue.get(value) ?? []), name]);
+  }
+  // A value that many names have, as proxies do, is said once.
+  const exports = [...byValue].map(
+    ([value, names]) => `_value=${quoted(value)}; export ${names.map((name) => `${name}="$_value"`).join(' ')}`,
+  );
+  return { exports, prefix: odd.length > 0 ? ['env', ...odd] : [] };
 }
 
 /** What a runner says: lines, and bytes between some of them. */
