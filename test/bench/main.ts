@@ -5,6 +5,7 @@ import { appendDurable, appendVsRewrite } from './log-append.ts';
 import { logOpen } from './log-open.ts';
 import { logWake } from './log-wake.ts';
 import { callLifetime } from './sandbox-call.ts';
+import { sandboxCheckpoint } from './sandbox-checkpoint.ts';
 import { sandboxExec } from './sandbox-exec.ts';
 import { sandboxGrep } from './sandbox-grep.ts';
 import { sandboxReady } from './sandbox-ready.ts';
@@ -23,6 +24,7 @@ const benches: Record<string, Bench> = {
   'log.wake': logWake,
   'sandbox.exec': sandboxExec,
   'sandbox.call_lifetime': callLifetime,
+  'sandbox.checkpoint': sandboxCheckpoint,
   'sandbox.grep': sandboxGrep,
   'sandbox.ready': sandboxReady,
 };

@@ -22,6 +22,8 @@ export interface GitRun {
   stdin?: string | Uint8Array;
   /** ms until it is killed. Default 2 minutes. */
   timeoutMs?: number;
+  /** `name=value` that outweighs the private configuration. */
+  config?: string;
   /** Runs behind everything else on the machine. */
   background?: boolean;
 }
@@ -43,7 +45,7 @@ export class Git {
   run(place: GitPlace, args: readonly string[], options: GitRun = {}): Promise<Buffer> {
     const [command = ''] = args;
     return new Promise((resolve, reject) => {
-      const child = spawn(this.#program, args, {
+      const child = spawn(this.#program, [...(options.config ? ['-c', options.config] : []), ...args], {
         cwd: place.workTree ?? place.gitDir,
         env: environment(place),
         stdio: 'pipe',

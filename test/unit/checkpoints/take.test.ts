@@ -199,6 +199,17 @@ describe('a checkpoint', () => {
     });
   });
 
+  it('takes many new files into one pack, and they are read and put back like any other', async () => {
+    const place = await Place.open({ 'a.txt': '1' });
+    for (let n = 0; n < 600; n += 1) await place.write(`many/f${n}.txt`, `file ${n}\n`);
+    await place.call(() => rm(place.path('many'), { recursive: true }));
+    expect(place.checkpoints[1]?.files_changed).toBe(600);
+    expect((await readdir(place.path('.drover/checkpoints/objects/pack'))).length).toBeGreaterThan(0);
+    const restore = place.restore(place.checkpoints[0]?.commit ?? '');
+    await restore.apply(await restore.plan());
+    expect(await readFile(place.path('many/f599.txt'), 'utf8')).toBe('file 599\n');
+  });
+
   it('passes over sockets, and counts hard links as files', async () => {
     const place = await Place.open({ 'a.txt': '1' });
     const server = createServer();
