@@ -56,7 +56,7 @@ const host = {
 /** @type {import('esbuild').BuildOptions} */
 const panel = {
   ...shared,
-  entryPoints: { panel: 'webview/panel.ts' },
+  entryPoints: { panel: 'webview/panel.ts', environment: 'webview/environment/environment.ts' },
   outdir: 'dist/webview',
   platform: 'browser',
   target: 'es2022',

@@ -14,6 +14,7 @@ import { handlers } from './commands.ts';
 import { continueSession, keyStored } from './continue.ts';
 import { DiffDocuments } from './diff-documents.ts';
 import { Engines } from './engines.ts';
+import type { Environments } from './environments/manage.ts';
 import { GoingOn } from './going-on.ts';
 import type { LiveSession } from './live-session.ts';
 import { LogChecks } from './log-checks.ts';
@@ -69,6 +70,7 @@ export class App {
   readonly logChecks: LogChecks;
   readonly #diffs = new DiffDocuments();
   readonly #owned = new Disposables();
+  #environments: Promise<Environments> | undefined;
 
   constructor(context: vscode.ExtensionContext) {
     this.extension = context.extensionUri;
@@ -175,6 +177,14 @@ export class App {
     });
     this.#owned.add(list);
     list.open();
+  }
+
+  /** The folder's environments: made, changed and put away. Loaded on need. */
+  async environments(): Promise<Environments> {
+    this.#environments ??= import('./environments/manage.ts').then(({ Environments: Loaded }) =>
+      this.#owned.add(new Loaded(this.extension, (error) => this.#background(error))),
+    );
+    return await this.#environments;
   }
 
   /** Runs a command; what it throws is shown as a sentence, with the ways out. */

@@ -113,6 +113,21 @@ export const handlers: Record<CommandId, Handler> = {
     if (project) await manageRules(project);
   },
 
+  async newEnvironment(app) {
+    const project = await app.projects.choose();
+    if (project) (await app.environments()).create(project);
+  },
+
+  async editEnvironment(app) {
+    const project = await app.projects.choose();
+    if (project) await (await app.environments()).edit(project);
+  },
+
+  async manageEnvironments(app) {
+    const project = await app.projects.choose();
+    if (project) await (await app.environments()).manage(project);
+  },
+
   async showDiff(app, args) {
     const { session, call } = needCall(app, args);
     await app.showDiff(session, call);

@@ -4,8 +4,12 @@ import * as vscode from 'vscode';
 /** Where the panel's files are. */
 export const panelFiles = (extension: vscode.Uri): vscode.Uri => vscode.Uri.joinPath(extension, 'dist', 'webview');
 
-/** The panel's page: nothing is loaded but its own script, style sheet and icon font. */
-export function panelHtml(webview: vscode.Webview, extension: vscode.Uri): string {
+/** The panel's page. */
+export const panelHtml = (webview: vscode.Webview, extension: vscode.Uri): string =>
+  pageHtml(webview, extension, 'panel', 'drover-panel');
+
+/** A page of one element: nothing is loaded but its own script, style sheet and icon font. */
+export function pageHtml(webview: vscode.Webview, extension: vscode.Uri, name: string, element: string): string {
   const nonce = randomBytes(18).toString('base64');
   const file = (name: string) => webview.asWebviewUri(vscode.Uri.joinPath(panelFiles(extension), name)).toString();
   const policy = [
@@ -21,12 +25,12 @@ export function panelHtml(webview: vscode.Webview, extension: vscode.Uri): strin
 <meta charset="UTF-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="stylesheet" href="${file('panel.css')}">
+<link rel="stylesheet" href="${file(`${name}.css`)}">
 <title>Drover</title>
 </head>
 <body>
-<drover-panel></drover-panel>
-<script nonce="${nonce}" src="${file('panel.js')}"></script>
+<${element}></${element}>
+<script nonce="${nonce}" src="${file(`${name}.js`)}"></script>
 </body>
 </html>`;
 }

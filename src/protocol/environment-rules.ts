@@ -40,7 +40,8 @@ export function definitionOf(environment: Environment): EnvironmentDefinition {
 function fieldProblem(issue: z.core.$ZodIssue): FieldProblem {
   const field = issue.path.join('.');
   if (issue.code === 'invalid_type') return { field, message: `This must be ${article(issue.expected)}.` };
-  if (issue.code === 'too_small') return { field, message: 'This must not be empty, zero or negative.' };
+  if (issue.code === 'too_small')
+    return { field, message: issue.origin === 'string' ? 'This must not be empty.' : 'This must be more than 0.' };
   return { field, message: `${issue.message}.` };
 }
 

@@ -7,6 +7,7 @@ import { build } from 'esbuild';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { prepare } from '../../../scripts/setup.mjs';
+import type { FormHostMessage, FormPageMessage } from '../../../src/protocol/environment-form.ts';
 import type { SessionId } from '../../../src/protocol/ids.ts';
 import type { HostMessage, PanelMessage } from '../../../src/protocol/panel.ts';
 import type { LogRecord } from '../../../src/protocol/record.ts';
@@ -51,7 +52,10 @@ class Desk {
   static async open(): Promise<Desk> {
     const folder = await mkdtemp(join(tmpdir(), 'drover-panel-'));
     await build({
-      entryPoints: { panel: join(root, 'webview/panel.ts') },
+      entryPoints: {
+        panel: join(root, 'webview/panel.ts'),
+        environment: join(root, 'webview/environment/environment.ts'),
+      },
       bundle: true,
       outdir: folder,
       platform: 'browser',
@@ -100,6 +104,19 @@ class Desk {
     return desk;
   }
 
+  /** A page with the form of an environment in it; it has sent `ready` and heard nothing yet. */
+  async form(options: { theme?: ThemeKind; width?: number; height?: number } = {}): Promise<FormDesk> {
+    const { theme: kind = 'dark', width = 900, height = 1500 } = options;
+    const page = await this.#browser.newPage({ viewport: { width, height } });
+    page.setDefaultTimeout(8_000);
+    this.#pages.push(page);
+    const { port } = this.#server.address() as AddressInfo;
+    const desk = new FormDesk(page);
+    await page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams({ theme: kind, page: 'environment' })}`);
+    await page.waitForFunction(() => window.sent.length > 0, undefined, { polling: 50 });
+    return desk;
+  }
+
   async closePages(): Promise<void> {
     for (const page of this.#pages.splice(0)) await page.close();
   }
@@ -112,7 +129,7 @@ class Desk {
 }
 
 /** One desk for the tests of the `describe` it is called in; the pages of each are closed after it. */
-export function oneDesk(): Pick<Desk, 'panel'> {
+export function oneDesk(): Pick<Desk, 'panel' | 'form'> {
   let desk: Desk | undefined;
   beforeAll(async () => {
     desk = await Desk.open();
@@ -123,6 +140,10 @@ export function oneDesk(): Pick<Desk, 'panel'> {
     panel(options) {
       if (!desk) throw new Error('The desk is open only while tests run.');
       return desk.panel(options);
+    },
+    form(options) {
+      if (!desk) throw new Error('The desk is open only while tests run.');
+      return desk.form(options);
     },
   };
 }
@@ -137,19 +158,20 @@ function pageOf(kind: ThemeKind, query: URLSearchParams): string {
       getState: () => window.saved,
       setState: (state) => { window.saved = state; return state; },
     });`;
+  const name = query.get('page') ?? 'panel';
   return `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${csp}">
     <meta name="viewport" content="width=device-width, initial-scale=1"><title>Drover</title><link rel="icon" href="data:,">
-    <style nonce="${nonce}">${css}</style><link rel="stylesheet" href="panel.css"></head>
-    <body class="${bodyClass}" data-vscode-theme-kind="${attribute}" data-session="sesn_fixture"><drover-panel></drover-panel>
-    <script nonce="${nonce}">${host}</script><script nonce="${nonce}" src="panel.js"></script></body></html>`;
+    <style nonce="${nonce}">${css}</style><link rel="stylesheet" href="${name}.css"></head>
+    <body class="${bodyClass}" data-vscode-theme-kind="${attribute}" data-session="sesn_fixture"><drover-${name}></drover-${name}>
+    <script nonce="${nonce}">${host}</script><script nonce="${nonce}" src="${name}.js"></script></body></html>`;
 }
 
 /** What an element says, with one space where the page has white space of any kind. */
 export const words = async (of: Locator): Promise<string> =>
   ((await of.textContent()) ?? '').replace(/\s+/g, ' ').trim();
 
-/** One panel, seen from the host's side. */
-export class PanelDesk {
+/** One page, seen from the host's side. */
+class PageDesk {
   readonly page: Page;
   /** What the page complained about: exceptions, and whatever its CSP forbade. */
   readonly complaints: string[] = [];
@@ -162,10 +184,39 @@ export class PanelDesk {
     });
   }
 
-  async host(...messages: HostMessage[]): Promise<void> {
+  protected async post(messages: readonly (HostMessage | FormHostMessage)[]): Promise<void> {
     await this.page.evaluate((all) => {
       for (const message of all) window.postMessage(message, '*');
     }, messages);
+  }
+
+  /** Waits until what was drawn has been measured. */
+  async settle(): Promise<void> {
+    await this.page.waitForTimeout(250);
+  }
+
+  async picture(name: string): Promise<void> {
+    await this.page.screenshot({ path: join(pictures, `${name}.png`) });
+  }
+}
+
+/** The form of an environment. */
+export class FormDesk extends PageDesk {
+  async host(...messages: FormHostMessage[]): Promise<void> {
+    await this.post(messages);
+    await this.settle();
+  }
+
+  /** What the page sent, in order. */
+  async sent(): Promise<FormPageMessage[]> {
+    return await this.page.evaluate(() => window.sent as unknown[] as FormPageMessage[]);
+  }
+}
+
+/** One panel. */
+export class PanelDesk extends PageDesk {
+  async host(...messages: HostMessage[]): Promise<void> {
+    await this.post(messages);
   }
 
   /** Says hello and sends the records in batches, as the host does. */
@@ -184,20 +235,11 @@ export class PanelDesk {
     await this.settle();
   }
 
-  /** Waits until the list has measured what it drew. */
-  async settle(): Promise<void> {
-    await this.page.waitForTimeout(250);
-  }
-
   sent(): Promise<Sent[]> {
     return this.page.evaluate(() => window.sent);
   }
 
   async sentOf<T extends Sent['type']>(type: T): Promise<Extract<Sent, { type: T }>[]> {
     return (await this.sent()).filter((message): message is Extract<Sent, { type: T }> => message.type === type);
-  }
-
-  async picture(name: string): Promise<void> {
-    await this.page.screenshot({ path: join(pictures, `${name}.png`) });
   }
 }
