@@ -18,7 +18,8 @@ export interface NewCredential {
   values: SecretValues;
 }
 
-type Kind = CredentialAuth['type'] | 'github';
+/** What can be made here. There is no client for MCP servers yet, so there is nothing to keep their tokens for. */
+type Kind = 'environment_variable' | 'git_https' | 'github';
 
 /** Scopes of the GitHub sign-in: what git needs to fetch and push private repositories. */
 const GITHUB_SCOPES = ['repo'];
@@ -81,16 +82,6 @@ async function askForKind(): Promise<Kind | undefined> {
       detail: 'A user and a token for one host.',
       what: 'git_https',
     },
-    {
-      label: '$(plug) MCP server, token',
-      detail: 'A token that is added to what is sent to one server, from outside the sandbox.',
-      what: 'static_bearer',
-    },
-    {
-      label: '$(plug) MCP server, OAuth',
-      detail: 'An access token that is renewed with a refresh token.',
-      what: 'mcp_oauth',
-    },
   ];
   const picked = await vscode.window.showQuickPick(kinds, { title: 'Drover: what is the secret for?' });
   return picked?.what;
@@ -129,49 +120,7 @@ const forms: Record<Kind, () => Promise<CredentialDefinition | undefined>> = {
     );
     return user ? checked({ type: 'git_https', host, user }) : undefined;
   },
-
-  async static_bearer() {
-    const mcp_server_url = await askForServer();
-    return mcp_server_url ? checked({ type: 'static_bearer', mcp_server_url }) : undefined;
-  },
-
-  async mcp_oauth() {
-    const mcp_server_url = await askForServer();
-    if (!mcp_server_url) return undefined;
-    const refresh = (more: object) => ({
-      type: 'mcp_oauth',
-      mcp_server_url,
-      refresh: { token_endpoint: 'https://x.example', client_id: 'x', token_endpoint_auth: { type: 'none' }, ...more },
-    });
-    const token_endpoint = await ask('Where tokens are renewed', 'https://auth.example.com/token', (typed) =>
-      authProblem(refresh({ token_endpoint: typed }), ['refresh', 'token_endpoint']),
-    );
-    if (!token_endpoint) return undefined;
-    const client_id = await ask('Id of the client', '', (typed) =>
-      authProblem(refresh({ client_id: typed }), ['refresh', 'client_id']),
-    );
-    if (!client_id) return undefined;
-    const picked = await vscode.window.showQuickPick(
-      [
-        { label: 'No secret', type: 'none' as const },
-        { label: 'Its secret in a header', type: 'client_secret_basic' as const },
-        { label: 'Its secret in the form', type: 'client_secret_post' as const },
-      ],
-      { title: 'Drover: how does the client prove itself?' },
-    );
-    if (!picked) return undefined;
-    return checked({
-      type: 'mcp_oauth',
-      mcp_server_url,
-      refresh: { token_endpoint, client_id, token_endpoint_auth: { type: picked.type } },
-    });
-  },
 };
-
-const askForServer = (): Promise<string | undefined> =>
-  ask('Address of the MCP server', 'https://mcp.example.com/sse', (typed) =>
-    authProblem({ type: 'static_bearer', mcp_server_url: typed }, ['mcp_server_url']),
-  );
 
 type Networking = Extract<CredentialAuth, { type: 'environment_variable' }>['networking'];
 

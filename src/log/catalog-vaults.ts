@@ -103,13 +103,11 @@ export class VaultRecords {
     });
   }
 
-  /** Notes that the value was put in anew, and when the new one ends to be good, if that is known. */
-  async touchCredential(id: string, expires_at?: string): Promise<Credential> {
+  /** Notes that the value was put in anew. */
+  async touchCredential(id: string): Promise<Credential> {
     return this.#file.update(({ credentials }) => {
       const before = this.#entries.living(Credential, credentials, id);
-      const { auth } = before;
-      const renewed = auth.type === 'mcp_oauth' && expires_at !== undefined ? { ...auth, expires_at } : auth;
-      return replace(credentials, { ...before, auth: renewed, updated_at: this.#now() });
+      return replace(credentials, { ...before, updated_at: this.#now() });
     });
   }
 

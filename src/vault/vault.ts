@@ -35,7 +35,7 @@ export interface VaultRecords {
   archiveVault(id: string): Promise<Vault>;
   deleteVault(id: string): Promise<void>;
   createCredential(vault: string, definition: CredentialDefinition): Promise<Credential>;
-  touchCredential(id: string, expiresAt?: string): Promise<Credential>;
+  touchCredential(id: string): Promise<Credential>;
   archiveCredential(id: string): Promise<Credential>;
   deleteCredential(id: string): Promise<void>;
 }
@@ -119,12 +119,12 @@ export class Vaults implements Disposable {
   }
 
   /** Puts a new value in. What was there before is gone; it stays known to the redactor while this window lives. */
-  async rotate(id: CredentialId, values: SecretValues, expiresAt?: string): Promise<Credential> {
+  async rotate(id: CredentialId, values: SecretValues): Promise<Credential> {
     const credential = this.#need(id);
     if (!isStored(credential)) throw new VaultError('Its value comes from the sign-in; sign in anew to change it.');
     checkValues(credential.auth, values);
     await this.#put(credential, values);
-    return this.#records.touchCredential(id, expiresAt);
+    return this.#records.touchCredential(id);
   }
 
   /** For good: the value is gone, the record stays. */
@@ -170,11 +170,6 @@ export class Vaults implements Disposable {
       throw new VaultError(`“${credentialName(credential)}” has no value here, so nothing was sent with it; ${how}.`);
     }
     return value;
-  }
-
-  /** All values of a credential, for what renews them. */
-  async values(id: CredentialId): Promise<SecretValues> {
-    return (await this.#values(this.#need(id))) ?? {};
   }
 
   /** Living credentials of these vaults, those of the first vault first. */
