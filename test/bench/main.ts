@@ -2,8 +2,10 @@ import { activation } from './activation.ts';
 import type { Promised } from './figure.ts';
 import type { Bench, Given } from './given.ts';
 import { appendDurable, appendVsRewrite } from './log-append.ts';
+import { appendDoor } from './log-door.ts';
 import { logOpen } from './log-open.ts';
 import { logWake } from './log-wake.ts';
+import { inject, passthrough } from './proxy.ts';
 import { callLifetime } from './sandbox-call.ts';
 import { sandboxCheckpoint } from './sandbox-checkpoint.ts';
 import { sandboxExec } from './sandbox-exec.ts';
@@ -19,9 +21,12 @@ const benches: Record<string, Bench> = {
   activation,
   'log.append_durable': appendDurable,
   'log.append_vs_rewrite': appendVsRewrite,
+  'log.append_door': appendDoor,
   'log.open': logOpen,
   'log.search': search,
   'log.wake': logWake,
+  'proxy.passthrough': passthrough,
+  'proxy.inject': inject,
   'sandbox.exec': sandboxExec,
   'sandbox.call_lifetime': callLifetime,
   'sandbox.checkpoint': sandboxCheckpoint,

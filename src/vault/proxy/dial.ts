@@ -1,9 +1,11 @@
 import { type ClientRequest, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { messageOf } from '../../protocol/errors.ts';
 import { type Addresses, NoAddress } from './addresses.ts';
+import { BulkReader } from './bulk.ts';
 import type { Target } from './hosts.ts';
 import { Refused } from './refused.ts';
 
@@ -30,6 +32,17 @@ export class Dialer {
     const proxy = this.#options.upstreamProxy();
     const addresses = await this.#check(target, proxy !== undefined);
     return proxy === undefined ? await direct(target, addresses) : await through(proxy, target);
+  }
+
+  /** A connection whose bytes are only passed on: `begin` sends what comes from the host to `to`. */
+  async bulk(target: Target): Promise<{ socket: Socket; begin: (to: Duplex) => void }> {
+    if (this.#options.upstreamProxy() !== undefined) {
+      const socket = await this.tcp(target);
+      return { socket, begin: (to) => void socket.pipe(to) };
+    }
+    const reader = new BulkReader();
+    const socket = await direct(target, await this.#check(target, false), reader.onread);
+    return { socket, begin: (to) => reader.into(socket, to) };
   }
 
   /** `alpn` as the client offered it. Certificate and name are checked. */
@@ -63,7 +76,7 @@ const tlsFailure = (target: Target, error: unknown): Refused =>
     cause: error,
   });
 
-function direct(target: Target, addresses: readonly string[]): Promise<Socket> {
+function direct(target: Target, addresses: readonly string[], onread?: OnReadOpts): Promise<Socket> {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
   // The name is not asked for again: these are the addresses that were checked.
   const lookup: LookupFunction = (_host, options, done) => {
@@ -71,7 +84,9 @@ function direct(target: Target, addresses: readonly string[]): Promise<Socket> {
     if (options.all || !first) done(null, all);
     else done(null, first.address, first.family);
   };
-  const socket = connect({ host: target.host, port: target.port, lookup, autoSelectFamily: true, noDelay: true });
+  const where = { host: target.host, port: target.port, lookup, autoSelectFamily: true, noDelay: true };
+  const socket = connect({ ...where, ...(onread ? { onread } : {}) });
+  if (onread) socket.pause();
   return settled(socket, 'connect', (error) => unreachable(target, error));
 }
 

@@ -8,7 +8,7 @@ export function fieldsOf(raw: readonly string[]): Fields {
   return fields;
 }
 
-export const flat = (fields: Fields): string[] => fields.flatMap(([name, value]) => [name, value]);
+export const flat = (fields: Fields): string[] => fields.flat();
 
 export const valuesOf = (fields: Fields, name: string): string[] =>
   fields.filter(([one]) => one.toLowerCase() === name).map(([, value]) => value);

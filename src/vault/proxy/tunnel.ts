@@ -5,6 +5,7 @@ import {
   performServerHandshake,
   type ServerHttp2Session,
 } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { ExecutionId } from '../../protocol/ids.ts';
@@ -57,7 +58,7 @@ export async function tunnel(
     return;
   }
   // The host is reached first: who can't be is told so in place of "connected".
-  const upstream = await context.dialer.tcp(target);
+  const { socket: upstream, begin } = await context.dialer.bulk(target);
   upstream.on('error', () => upstream.destroy());
   try {
     connected();
@@ -69,7 +70,7 @@ export async function tunnel(
           'wrong_name',
           `the connection was opened to ${target.host} but names ${first.serverName ?? 'no host'}`,
         );
-      await passOn(visit, socket, upstream);
+      await passOn(visit, socket, upstream, begin);
     } else {
       upstream.destroy();
       passRequests(context, visit, socket);
@@ -81,11 +82,7 @@ export async function tunnel(
 }
 
 /** Bytes both ways until both sides have ended. */
-function passOn(
-  visit: Visit,
-  socket: Duplex,
-  upstream: Duplex & { bytesRead: number; bytesWritten: number },
-): Promise<void> {
+function passOn(visit: Visit, socket: Duplex, upstream: Socket, begin: (to: Duplex) => void): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       visit.bytesOut = upstream.bytesWritten;
@@ -98,7 +95,7 @@ function passOn(
     socket.once('close', end);
     upstream.once('close', end);
     socket.pipe(upstream);
-    upstream.pipe(socket);
+    begin(socket);
   });
 }
 
