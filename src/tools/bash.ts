@@ -1,16 +1,11 @@
-import { isUtf8 } from 'node:buffer';
 import { text } from '../protocol/content.ts';
 import { mint } from '../protocol/ids.ts';
 import type { RunResult, Sandbox } from '../sandbox/sandbox.ts';
-import { capText } from './cap.ts';
-import { binaryMedia, type Media, sizeWords } from './media.ts';
+import { bashOutcome } from './bash-output.ts';
 import { BashInput, DEFAULT_TIMEOUT_MS, inputSchema } from './schemas.ts';
-import { terminalText } from './terminal-text.ts';
 import { oneLine, type Tool } from './tool.ts';
 import type { Outcome, Recovery, ToolContext } from './tools.ts';
 
-/** Characters the model gets; the whole is kept beside the log. */
-const SHOWN = 100 * 1024;
 /** Bytes per stream fetched from the sandbox: what `Outcome.whole` can hold. */
 const FETCHED = 32 * 1024 * 1024;
 const RESET_MS = 15_000;
@@ -93,54 +88,4 @@ async function reset(sandbox: Sandbox, context: ToolContext): Promise<void> {
     timeoutMs: RESET_MS,
     signal: context.signal,
   });
-}
-
-/** Words for the model: what was printed, how it ended, what was left out. */
-export function bashOutcome(result: RunResult, timeoutMs: number): Outcome {
-  const stdout = printed(result.stdout);
-  const errors = printed(result.stderr);
-  // What shells say of the processes that were killed with them is no news.
-  const stderr = result.ended === 'exited' ? errors : errors.replaceAll(/^(Terminated|Killed)\n/gm, '');
-  const whole = [stdout, stderr].filter((part) => part.trim() !== '').join(stdout.endsWith('\n') ? '' : '\n');
-  const capped = capText(whole, SHOWN);
-  const parts = [capped.text.trimEnd()].filter((part) => part !== '');
-  if (result.cutBytes > 0)
-    parts.push(
-      `[The output was longer than could be kept: ${result.cutBytes} bytes in its middle are lost. Send it to a file to have it all.]`,
-    );
-  parts.push(ending(result, timeoutMs, whole.trim() === ''));
-  const outcome: Outcome = {
-    kind: kindOf(result),
-    content: [text(parts.join('\n'))],
-    exitCode: result.exitCode,
-    durationMs: result.durationMs,
-  };
-  const media = binaryOutput(result.stdout);
-  if (media) outcome.whole = { media_type: media.media_type, bytes: result.stdout };
-  else if (capped.removed > 0)
-    outcome.whole = { media_type: 'text/plain; charset=utf-8', bytes: new TextEncoder().encode(whole) };
-  return outcome;
-}
-
-/** A stream as the model reads it. Of binary data it learns only that it is: the bytes would fill its context with noise. */
-function printed(stream: Uint8Array): string {
-  if (!binaryOutput(stream)) return terminalText(new TextDecoder().decode(stream));
-  return `[${sizeWords(stream.byteLength)} of binary output, not shown. Give it to a program that understands it, or send it to a file.]\n`;
-}
-
-/** NULs alone are no proof: lists made with `-print0` have them too, and are text. */
-const binaryOutput = (stream: Uint8Array): Media | undefined => (isUtf8(stream) ? undefined : binaryMedia(stream));
-
-function kindOf(result: RunResult): Outcome['kind'] {
-  if (result.ended !== 'exited') return result.ended;
-  return result.exitCode === 0 ? 'ok' : 'failed';
-}
-
-function ending(result: RunResult, timeoutMs: number, silent: boolean): string {
-  if (result.ended === 'timed_out')
-    return `[Ended: it did not finish within ${timeoutMs / 1000} s, and everything it had started was killed. Give a larger timeout_ms, or run it in the background with its output sent to a file.]`;
-  if (result.ended === 'lost')
-    return '[Lost: what waited for the command inside the sandbox was killed, perhaps by the command itself, so nobody saw its end. It may have happened in part; look before you repeat it.]';
-  if (result.ended === 'cancelled') return '[Ended: the call was cancelled, and everything it had started was killed.]';
-  return silent ? `[No output. Exit code ${result.exitCode}.]` : `[Exit code ${result.exitCode}.]`;
 }

@@ -130,6 +130,7 @@ else
   [ "\${now%% *}" = "$4" ] || no changed
   # Into a folder that took the name meanwhile nothing is moved.
   mv -fT "./$new" "./$name" 2>/dev/null || { [ ! -d "./$name" ] && mv -f "./$new" "./$name" 2>/dev/null; } || no unwritable
+  trap - EXIT
 fi
 answer ok "$did" "\${links:-1}" "$6" "$rel"
 `;
@@ -193,7 +194,7 @@ ${RG}
 answer ok "$rel"
 echo >&2
 {
-  rg_ --line-number --no-heading --with-filename --null --max-columns=65536 --max-columns-preview \${5:+"$5"} -e "$3" -- "./$rel"
+  rg_ --engine=auto --line-number --no-heading --with-filename --null --max-columns=65536 --max-columns-preview \${5:+"$5"} -e "$3" -- "./$rel"
   echo "rc $?" >&2
 } | head -c "$4"
 exit 0
@@ -240,10 +241,14 @@ perl=$3 posix=$4 cap=$5; shift 5
 command -v grep >/dev/null || no nogrep
 answer ok "$rel"
 echo >&2
+# In another locale a file in another encoding counts as binary, and would be passed over without a word.
+LC_ALL=C; export LC_ALL
 kind=-P pattern=$perl
 echo 1 | grep -qP '\\d' 2>/dev/null || { kind=-E pattern=$posix; }
 text=; if echo a | grep -qI a 2>/dev/null; then text=-I; fi
 echo a | grep -q $kind -e "$pattern"; rc=$?
+# It would look for a question mark, and find nothing.
+case $kind$pattern in -E*'(?'*) rc=2; echo 'this sandbox has no grep that knows "(?"' >&2 ;; esac
 [ $rc -gt 1 ] || grep -nH $text $kind -e "$pattern" -- "$@" 2>/dev/null | head -c "$cap"
 echo "rc $rc" >&2
 exit 0

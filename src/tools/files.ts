@@ -43,6 +43,7 @@ export async function ask(
     // Only the act that the log knows by this id may be found under it.
     executionId: call.own ? context.executionId : mint.execution(),
     argv: ['sh', '-c', script, 'drover', sandbox.workspace, path, ...call.args],
+    inShell: true,
     timeoutMs: HELPER_MS,
     signal: context.signal,
     maxBytes: call.maxBytes,

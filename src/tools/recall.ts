@@ -1,6 +1,7 @@
 import type { LogRecord } from '../protocol/record.ts';
 import { failed, ok } from './outcomes.ts';
 import { GetEventsInput, inputSchema } from './schemas.ts';
+import { terminalText } from './terminal-text.ts';
 import type { Tool } from './tool.ts';
 
 /** Characters: about a quarter of what a model may take in at once. */
@@ -40,7 +41,7 @@ function render(records: readonly LogRecord[]): string {
   const lines: string[] = [];
   let size = 0;
   for (const [i, record] of records.entries()) {
-    const line = JSON.stringify({ seq: record.seq, at: record.at, thread: record.thread, ...record.event });
+    const line = JSON.stringify({ seq: record.seq, at: record.at, thread: record.thread, ...uncoloured(record.event) });
     if (size + line.length > SHOWN) {
       const room = SHOWN - size;
       if (i === 0) lines.push(`${line.slice(0, room)} [… ${line.length - room} more characters of this event]`);
@@ -52,6 +53,15 @@ function render(records: readonly LogRecord[]): string {
     size += line.length + 1;
   }
   return lines.join('\n');
+}
+
+/** Output is kept as a terminal gets it; a model reads what a terminal shows. */
+function uncoloured(event: LogRecord['event']): object {
+  if (event.type !== 'agent.tool_result' || !('content' in event) || !Array.isArray(event.content)) return event;
+  const plain = event.content.map((block) =>
+    block.type === 'text' ? { ...block, text: terminalText(block.text) } : block,
+  );
+  return { ...event, content: plain };
 }
 
 function missing(records: readonly LogRecord[], ids: readonly string[] | undefined): string {

@@ -1,12 +1,15 @@
 import { stripVTControlCharacters } from 'node:util';
 
 const BACKSPACE = '\b';
+/** What makes the text on a terminal another than what was written: most output has none of it. */
+const CONTROLS = ['\r', BACKSPACE, '\u001b', '\u009b'];
 
 /**
  * What a person would see after a program wrote this to a terminal: colours and cursor moves gone, a line that was
  * redrawn with `\r` (a progress bar) in its last form only, backspaces applied. `\r\n` counts as a line break.
  */
 export function terminalText(raw: string): string {
+  if (!CONTROLS.some((control) => raw.includes(control))) return raw;
   return stripVTControlCharacters(raw)
     .replaceAll(/\r+\n/g, '\n')
     .split('\n')

@@ -2,11 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Docker from 'dockerode';
 import { ensureSearchImage } from '../../scripts/image.mjs';
-import { plainText } from '../../src/protocol/content.ts';
-import { mint } from '../../src/protocol/ids.ts';
 import { demultiplexer } from '../../src/sandbox/docker/demultiplex.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { createToolbox } from '../../src/tools/toolbox.ts';
+import { call, said } from '../sandbox/tool-rig.ts';
 import { figure, quantile } from './figure.ts';
 import type { Bench } from './given.ts';
 import { Rig } from './rig.ts';
@@ -71,24 +69,10 @@ async function timed(act: () => Promise<number>): Promise<{ ms: number; found: n
   return { ms: performance.now() - from, found };
 }
 
-const toolbox = createToolbox({ agent: { name: 'Bench', model: 'none' }, roster: [], depth: 0 });
-
 async function searched(sandbox: Sandbox): Promise<number> {
-  const outcome = await toolbox.execute(
-    'grep',
-    { pattern: PATTERN },
-    {
-      executionId: mint.execution(),
-      thread: mint.thread(),
-      signal: new AbortController().signal,
-      sandbox: async () => sandbox,
-      onOutput: () => {},
-      readLog: async () => [],
-      seen: () => undefined,
-    },
-  );
-  if (outcome.kind !== 'ok') throw new Error(`grep gave ${outcome.kind}: ${plainText(outcome.content)}`);
-  return plainText(outcome.content).trimEnd().split('\n').length;
+  const outcome = await call(sandbox, 'grep', { pattern: PATTERN });
+  if (outcome.kind !== 'ok') throw new Error(`grep gave ${outcome.kind}: ${said(outcome)}`);
+  return said(outcome).trimEnd().split('\n').length;
 }
 
 async function ripgrep(container: Docker.Container, folder: string): Promise<number> {

@@ -348,6 +348,9 @@ $s"; i=$((i + 1)); done; i=0; while [ $i -lt 700 ]; do echo "$s"; i=$((i + 1)); 
     await rig.put('enc-grep/latin.txt', Buffer.from('caf\xe9 needle\r\n', 'latin1'));
     const found = said(await call(sandbox, 'grep', { pattern: 'needle', path: 'enc-grep' }));
     expect(found).toBe('enc-grep/a:1:b.txt:1:x needle: 5\nenc-grep/latin.txt:1:café needle');
+    const ahead = await call(sandbox, 'grep', { pattern: 'nee(?=dle:)', path: 'enc-grep' });
+    if (ahead.kind === 'ok') expect(said(ahead)).toBe('enc-grep/a:1:b.txt:1:x needle: 5');
+    else expect(said(ahead)).toContain('The search could not be made');
   });
 
   it('grep caps what it gives back, and says that there is more', async () => {
