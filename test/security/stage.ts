@@ -1,6 +1,7 @@
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net';
+import { type WebSocket, WebSocketServer } from 'ws';
 import type { EventOf } from '../../src/protocol/event.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import type { EgressOwner, EgressSession, Gate, Injectable, Tripped } from '../../src/vault/egress.ts';
@@ -15,7 +16,7 @@ export interface Stage {
   ledger: EventOf<'drover.egress'>[];
   tripped: Tripped[];
   /** Answers https on all names; the handler sees each request. */
-  secure(handler: Handler): Promise<number>;
+  secure(handler: Handler, onSocket?: (client: WebSocket, request: IncomingMessage) => void): Promise<number>;
   plain(handler: Handler): Promise<number>;
   /** Waits until what happened so far is in the ledger. */
   settled(): Promise<void>;
@@ -42,7 +43,7 @@ export const injectable = (more: Partial<Injectable> = {}): Injectable => ({
   ...more,
 });
 
-/** Certificates for the stage's own hosts; the egress is told to trust them, the client inside is not. */
+/** Certificates for the stage's own hosts: the egress is told to trust them, the client inside is not. */
 export async function makeStage(options: StageOptions = {}): Promise<Stage> {
   const internet = await SessionAuthority.create();
   const { networking, injectables = [], ask, ...more } = options;
@@ -82,14 +83,18 @@ export async function makeStage(options: StageOptions = {}): Promise<Stage> {
     port,
     ledger,
     tripped,
-    secure: async (handler) => {
+    secure: async (handler, onSocket) => {
       const server: Http2SecureServer = createSecureServer({
         allowHTTP1: true,
         SNICallback: (name, done) => done(null, internet.contextFor(name)),
       });
-      server.on('request', (request, response) =>
-        handler(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+      server.on('request', (request: unknown, response: unknown) =>
+        handler(request as IncomingMessage, response as ServerResponse),
       );
+      const sockets = new WebSocketServer({ noServer: true });
+      server.on('upgrade', (request: IncomingMessage, socket, head) => {
+        sockets.handleUpgrade(request, socket, head, (client) => onSocket?.(client, request));
+      });
       return await listen(server);
     },
     plain: (handler) => listen(createHttp(handler)),

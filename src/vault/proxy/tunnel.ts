@@ -35,6 +35,7 @@ export interface TunnelContext extends VisitContext {
   inner: WeakMap<Duplex, Inner>;
 }
 
+const LAST_WORDS_MS = 2_000;
 const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n\r\n';
 
 /**
@@ -140,7 +141,8 @@ async function openUp(
   upstream.on('error', () => upstream.destroy());
   socket.once('close', () => {
     client.destroy();
-    upstream.destroy();
+    // Last words, such as the end of a websocket, may still be on their way.
+    setTimeout(() => upstream.destroy(), LAST_WORDS_MS).unref();
   });
   await new Promise<void>((resolve, reject) => {
     client.once('secure', resolve);
