@@ -15,7 +15,7 @@ export type Point =
   | { kind: 'once'; strike: Strike & { act: Exclude<Act, 'stop'> } }
   /** The host is killed at one moment, and the one that wakes the session after it at another. */
   | { kind: 'twice'; first: Where; second: Where }
-  /** Each host process is killed after so many appends, until one gets to the end. */
+  /** Each host process is killed after so many appends or a few more, until one gets to the end. */
   | { kind: 'again'; every: number }
   /** Container and host die, and of what the host wrote last only this share is on the disk. */
   | { kind: 'torn'; n: number; share: number }
@@ -151,7 +151,9 @@ function twice({ first, second }: Extract<Point, { kind: 'twice' }>, folder: str
 function again({ every }: Extract<Point, { kind: 'again' }>, folder: string, { url }: Rig) {
   return play(folder, { url, retryBaseMs: RETRY_MS }, async (course) => {
     for (let hosts = 0; hosts < MOST_HOSTS; hosts += 1) {
-      const host = course.start({ where: { kind: 'append', n: every, when: 'after' }, act: 'kill' });
+      // Not always at the same step: whoever dies between a call's start and its act each time never gets anything done.
+      const n = every + ((hosts * 3) % 5);
+      const host = course.start({ where: { kind: 'append', n, when: 'after' }, act: 'kill' });
       const problem = await host.ended();
       if (problem !== undefined) return [problem];
       if (host.has('done')) return [];
