@@ -377,10 +377,14 @@ describeWith(engine, 'provisioning', () => {
     }
   });
 
-  it('does not bind a folder into an engine on another machine', async () => {
-    const remote = await makeRig({ env: { DOCKER_HOST: 'ssh://someone@example.invalid' } });
+  it('says what ssh said where an engine elsewhere can’t be reached', async () => {
+    const remote = await makeRig({ env: { ...process.env, DOCKER_HOST: 'ssh://nobody@127.0.0.1:1' } });
     try {
-      await expect(remote.provider.acquire(remote.owner(image))).rejects.toThrow(/is on another machine/);
+      const failing = remote.provider.acquire(remote.owner(image));
+      await expect(failing).rejects.toMatchObject({ part: 'engine' });
+      await expect(failing).rejects.toThrow(
+        /ssh:\/\/nobody@127\.0\.0\.1:1 .*does not answer: .*(Connection refused|ssh)/,
+      );
     } finally {
       await remote.clear();
     }

@@ -1,25 +1,30 @@
 import { readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
 import { messageOf } from '../../protocol/errors.ts';
 import { SandboxUnavailable } from '../sandbox.ts';
 import { type EngineEndpoint, engineEndpoints, isLocal } from './endpoint.ts';
+import { sshAgent } from './ssh-agent.ts';
 
-/** ms. A local engine answers a ping in a few; one that has not by then hangs. */
-const PING_MS = 5_000;
+/** ms. A local engine answers in a few, one that is started by the question in seconds; after that it hangs. */
+const PING_MS = 10_000;
+const REMOTE_PING_MS = 20_000;
 
 export interface Engine {
   docker: Docker;
   endpoint: EngineEndpoint;
   version: string;
   kind: 'docker' | 'podman';
+  /** It is on another machine, or as good as: what is mounted from this one's files is not there. */
+  elsewhere: boolean;
   /** It runs as a person without root: the user 0 inside is that person outside, or with Podman whoever is asked for. */
   rootless: boolean;
 }
 
 /** For people: which engine, where, and why this one. */
-export function describeEngine({ kind, rootless, version, endpoint }: Engine): string {
-  const name = `${kind === 'podman' ? 'Podman' : 'Docker'} ${version}${rootless ? ' (rootless)' : ''}`;
+export function describeEngine({ kind, rootless, version, endpoint, elsewhere }: Engine): string {
+  const name = `${kind === 'podman' ? 'Podman' : 'Docker'} ${version}${rootless ? ' (rootless)' : ''}${elsewhere ? ', on another machine' : ''}`;
   return `${name} at ${endpoint.host} (from ${endpoint.from})`;
 }
 
@@ -31,14 +36,10 @@ export async function connect(env: NodeJS.ProcessEnv): Promise<Engine> {
   const endpoints = engineEndpoints(env);
   const failures: string[] = [];
   for (const endpoint of endpoints) {
-    if (!isLocal(endpoint.host)) {
-      failures.push(`${endpoint.host} (from ${endpoint.from}) is on another machine, which does not see this folder`);
-      continue;
-    }
     try {
-      return await open(endpoint);
+      return await open(endpoint, env);
     } catch (error) {
-      failures.push(`${endpoint.host} (from ${endpoint.from}) does not answer: ${firstLine(messageOf(error))}`);
+      failures.push(`${endpoint.host} (from ${endpoint.from}) ${why(endpoint, error)}`);
     }
   }
   throw new SandboxUnavailable('engine', noEngine(failures));
@@ -51,21 +52,37 @@ function noEngine(failures: string[]): string {
   return `No container engine answers (${failures.join('; ')}), so the sandbox can't start; ${advice}.`;
 }
 
-async function open(endpoint: EngineEndpoint): Promise<Engine> {
+/** An engine that is there but not for us is another trouble than one that is not there. */
+function why(endpoint: EngineEndpoint, error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'EACCES' || code === 'EPERM') {
+    const socket = endpoint.host.replace(/^unix:\/\//, '');
+    return `is not open to the user ${userInfo().username}: add that user to the group that owns ${socket} (usually "docker", then log in again), or run a rootless engine`;
+  }
+  return `does not answer: ${firstLine(messageOf(error))}`;
+}
+
+async function open(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Promise<Engine> {
   const { default: Dockerode } = await import('dockerode');
-  const docker = new Dockerode(connection(endpoint));
+  const docker = new Dockerode(connection(endpoint, env));
   const hung = new Promise<never>((_, reject) => {
-    setTimeout(() => reject(new Error(`no answer within ${PING_MS / 1000} s`)), PING_MS).unref();
+    const ms = isLocal(endpoint.host) ? PING_MS : REMOTE_PING_MS;
+    setTimeout(() => reject(new Error(`no answer within ${ms / 1000} s`)), ms).unref();
   });
   const [version, info] = await Promise.race([Promise.all([docker.version(), docker.info()]), hung]);
   const podman = version.Components?.some(({ Name }) => /podman/i.test(Name)) ?? false;
   const options: string[] = info.SecurityOptions ?? [];
   const rootless = options.some((option) => /\brootless\b/.test(option));
-  return { docker, endpoint, version: version.Version, kind: podman ? 'podman' : 'docker', rootless };
+  const kind = podman ? 'podman' : 'docker';
+  return { docker, endpoint, version: version.Version, kind, rootless, elsewhere: !isLocal(endpoint.host) };
 }
 
-function connection(endpoint: EngineEndpoint): Docker.DockerOptions {
+function connection(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Docker.DockerOptions {
   const { host, certificates } = endpoint;
+  if (host.startsWith('ssh://')) {
+    const dialled = { protocol: 'http' as const, host: 'docker', port: 80, agent: sshAgent(host, env) };
+    return dialled;
+  }
   if (host.startsWith('unix://')) return { socketPath: host.slice('unix://'.length) };
   if (host.startsWith('npipe://')) return { socketPath: host.slice('npipe://'.length) };
   const url = new URL(host.replace(/^tcp:/, certificates ? 'https:' : 'http:'));

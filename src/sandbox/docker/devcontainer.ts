@@ -83,6 +83,11 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
   const file = configFile(owner);
   const shown = relative(owner.workspaceFolder, file);
   const config = readConfig(file, shown);
+  if (config.dockerComposeFile && engine.elsewhere)
+    throw new SandboxUnavailable(
+      'container',
+      `${shown} uses Docker Compose, and the engine at ${engine.endpoint.host} is on another machine: that can't be had together yet; use an engine on this machine, or a devcontainer.json with an image or a Dockerfile.`,
+    );
   await mkdir(tools.cacheFolder, { recursive: true });
   const temporary = await mkdtemp(join(tools.cacheFolder, 'devcontainer-'));
   try {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -28,12 +28,14 @@ export function engineEndpoints(env: NodeJS.ProcessEnv): EngineEndpoint[] {
 }
 
 function withCertificates(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): EngineEndpoint {
-  const certificates = env.DOCKER_CERT_PATH;
-  return env.DOCKER_TLS_VERIFY && certificates ? { ...endpoint, certificates } : endpoint;
+  if (!env.DOCKER_TLS_VERIFY) return endpoint;
+  return { ...endpoint, certificates: env.DOCKER_CERT_PATH ?? dockerFolder(env) };
 }
 
+const dockerFolder = (env: NodeJS.ProcessEnv): string => env.DOCKER_CONFIG ?? join(env.HOME ?? homedir(), '.docker');
+
 function contextEndpoint(env: NodeJS.ProcessEnv): EngineEndpoint | undefined {
-  const folder = env.DOCKER_CONFIG ?? join(env.HOME ?? homedir(), '.docker');
+  const folder = dockerFolder(env);
   const name = env.DOCKER_CONTEXT ?? readJson(join(folder, 'config.json'), DockerConfig)?.currentContext;
   if (!name || name === 'default') return undefined;
   const key = createHash('sha256').update(name).digest('hex');
@@ -46,16 +48,36 @@ function contextEndpoint(env: NodeJS.ProcessEnv): EngineEndpoint | undefined {
 function usualSockets(env: NodeJS.ProcessEnv): string[] {
   if (process.platform === 'win32') return ['npipe:////./pipe/docker_engine'];
   const home = env.HOME ?? homedir();
-  const runtime = env.XDG_RUNTIME_DIR;
+  // Where a login session keeps its sockets; a service or a container may not have been told.
+  const runtime = env.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.() ?? 0}`;
   const sockets = [
     '/var/run/docker.sock',
     join(home, '.docker/run/docker.sock'),
-    join(home, '.colima/default/docker.sock'),
+    join(home, '.docker/desktop/docker.sock'),
     join(home, '.orbstack/run/docker.sock'),
     join(home, '.rd/docker.sock'),
-    ...(runtime ? [join(runtime, 'docker.sock'), join(runtime, 'podman/podman.sock')] : []),
+    ...below(join(home, '.colima'), 'docker.sock'),
+    ...below(join(env.XDG_CONFIG_HOME ?? join(home, '.config'), 'colima'), 'docker.sock'),
+    ...below(join(home, '.lima'), 'sock/docker.sock'),
+    join(runtime, 'docker.sock'),
+    join(runtime, 'podman/podman.sock'),
+    '/run/podman/podman.sock',
+    ...below(join(home, '.local/share/containers/podman/machine'), 'podman.sock'),
+    ...below(join(home, '.lima'), 'sock/podman.sock'),
   ];
   return sockets.filter((path) => existsSync(path)).map((path) => `unix://${path}`);
+}
+
+/** The same socket of each profile or machine of an engine that has many; the usual one first. */
+function below(folder: string, socket: string): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder).sort((a, b) => Number(b === 'default') - Number(a === 'default'));
+  } catch {
+    // That engine is not installed.
+    return [];
+  }
+  return names.map((name) => join(folder, name, socket));
 }
 
 function readJson<T>(file: string, schema: z.ZodType<T>): T | undefined {
@@ -70,6 +92,8 @@ function readJson<T>(file: string, schema: z.ZodType<T>): T | undefined {
 /** An engine on this machine, so that a bind mount means this machine's files. */
 export function isLocal(host: string): boolean {
   if (host.startsWith('unix://') || host.startsWith('npipe://')) return true;
+  // Even to a loopback address: behind it is a virtual machine or a tunnel, or one would not go by ssh.
+  if (host.startsWith('ssh://')) return false;
   try {
     return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(host.replace(/^tcp:/, 'http:')).hostname);
   } catch {

@@ -49,6 +49,11 @@ export class GuardNotes {
     return guarded;
   }
 
+  /** For a sandbox that has a copy of the folder: nothing in it is run here, so nothing is mounted over. */
+  prepareCopy(sandbox: SandboxId, folder: string): void {
+    this.#write({ sandbox, folder, guarded: [], identities: {}, resting: false, standIns: [] });
+  }
+
   /** Whether the mounts of a container that runs since then still cover what they were made over. */
   hold(sandbox: SandboxId): boolean {
     const note = this.#read(sandbox);

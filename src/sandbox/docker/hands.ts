@@ -6,6 +6,7 @@ import { draft } from '../../protocol/record.ts';
 import type { GuardedPath } from '../guard-rails.ts';
 import type { Hands, Made } from '../hands.ts';
 import type { ProviderOptions } from '../provider.ts';
+import type { Sync } from '../remote/sync.ts';
 import { type Cleaned, SandboxLost, type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { workFolder } from '../work-folder.ts';
 import { cleanUp, removeContainers } from './cleanup.ts';
@@ -13,6 +14,7 @@ import { connect, describeEngine, type Engine, reasonOf, statusOf } from './clie
 import type { ContainerSandbox } from './container-sandbox.ts';
 import { composeNetwork, type DevcontainerTools, type UpRequest, upDevcontainer } from './devcontainer.ts';
 import { findConfig, NoConfig } from './devcontainer-config.ts';
+import { Copies, copyMount } from './elsewhere.ts';
 import { GuardNotes } from './guard-notes.ts';
 import { makeRoom, Strays, stopIdle, USUAL_LIMITS } from './housekeeping.ts';
 import { IMAGE_TARGET, needImage, startImage } from './image.ts';
@@ -36,6 +38,7 @@ export class DockerHands implements Hands {
   readonly #notes: GuardNotes;
   readonly #ways: WaysOut;
   readonly #images: ImageNotes;
+  readonly #copies: Copies;
   readonly #kept = new Map<SandboxId, KeptSandbox>();
   readonly #strays = new Strays();
   readonly #idle: NodeJS.Timeout;
@@ -51,6 +54,7 @@ export class DockerHands implements Hands {
     this.#notes = new GuardNotes(options.cacheFolder);
     this.#ways = new WaysOut(options, owners);
     this.#images = new ImageNotes(options.cacheFolder);
+    this.#copies = new Copies(options.cacheFolder);
     this.#idle = setInterval(() => void this.#stopIdle(), options.idleCheckMs ?? IDLE_CHECK_MS);
     this.#idle.unref();
   }
@@ -68,10 +72,10 @@ export class DockerHands implements Hands {
   async make(owner: SandboxOwner, id: SandboxId): Promise<Made> {
     const engine = await this.#connect();
     await makeRoom(engine, this.#kept.values(), this.#limits().living);
-    const guarded = this.#notes.prepare(id, workFolder(owner));
-    await this.#ways.open(engine, owner, id);
-    const up = this.#upRequest(engine, owner, id, guarded);
     const image = this.#imageFor(owner);
+    const guarded = await this.#prepareFolder(engine, owner, id, image);
+    if (!engine.elsewhere) await this.#ways.open(engine, owner, id);
+    const up = this.#upRequest(engine, owner, id, guarded);
     if (image !== undefined) {
       const furnished = await this.#withPackages(engine, owner, id, image);
       const container = await startImage(engine, up.planAt(IMAGE_TARGET), furnished, owner.onProgress);
@@ -102,13 +106,21 @@ export class DockerHands implements Hands {
     });
   }
 
+  /** What a sandbox needs of the folder before it is made: guard rails here, or a copy on an engine elsewhere. */
+  async #prepareFolder(engine: Engine, owner: SandboxOwner, id: SandboxId, image: string | undefined) {
+    if (!engine.elsewhere) return this.#notes.prepare(id, workFolder(owner));
+    this.#notes.prepareCopy(id, workFolder(owner));
+    await this.#copies.make(engine, owner, id, image);
+    return [];
+  }
+
   #upRequest(engine: Engine, owner: SandboxOwner, id: SandboxId, guarded: readonly GuardedPath[]): UpRequest {
     const folder = workFolder(owner);
     const keepUserId = engine.kind === 'podman' && engine.rootless;
     const planAt = (target: string) =>
       planFor({
         ...{ owner, id, target, keepUserId },
-        mounts: bindMounts(folder, target, guarded),
+        mounts: engine.elsewhere ? [copyMount(id, target)] : bindMounts(folder, target, guarded),
         way: this.#ways.get(id),
       });
     return { owner, id, folder, guarded, planAt, onProgress: owner.onProgress };
@@ -242,6 +254,7 @@ export class DockerHands implements Hands {
   #forget(id: SandboxId): void {
     this.#kept.delete(id);
     this.#notes.forget(id);
+    this.#copies.forget(id);
     this.#ways.forget(id);
   }
 
@@ -310,11 +323,13 @@ export class DockerHands implements Hands {
   /** Makes a container one of ours to use: checked, and looked after from now on. */
   async #keep(of: Keeping): Promise<KeptSandbox> {
     const asleep = of.adopting === 'asleep';
-    if (of.adopting) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
+    if (of.adopting && !of.engine.elsewhere) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
     if (!asleep) await this.#ways.get(of.id)?.enter(of.container);
     const running = asleep ? undefined : await this.#settle(of, of.adopting === 'running');
     const workspace = running?.workspace ?? (await of.container.inspect()).Config.Labels[LABEL.inside] ?? IMAGE_TARGET;
-    const kept = new KeptSandbox({ id: of.id, workspace, running, keeper: this.#keeper(of) });
+    const sync = of.engine.elsewhere ? this.#copies.sync(of.owner, of.id, of.container, workspace) : undefined;
+    const keeper = { ...this.#keeper(of), ...(sync ? carrying(sync) : {}) };
+    const kept = new KeptSandbox({ id: of.id, workspace, running, keeper });
     this.#kept.set(of.id, kept);
     return kept;
   }
@@ -325,7 +340,12 @@ export class DockerHands implements Hands {
     return await settle({
       id,
       container,
-      promised: { folder: workFolder(owner), guarded, network, wayOut: this.#ways.get(id)?.mount },
+      promised: {
+        folder: engine.elsewhere ? undefined : workFolder(owner),
+        guarded,
+        network,
+        wayOut: this.#ways.get(id)?.mount,
+      },
       markReady: !adopting,
       onProgress: adopting ? undefined : owner.onProgress,
       onLost: (reason) => this.#tellLost(owner, id, reason),
@@ -390,6 +410,12 @@ export class DockerHands implements Hands {
     return gone;
   }
 }
+
+/** Around each call: the person's newer files go to the copy, what the call changed comes back. */
+const carrying = (sync: Sync): Pick<Keeper, 'before' | 'after'> => ({
+  before: (running) => sync.up(running),
+  after: (running) => sync.down(running),
+});
 
 /** The network of a sandbox's Compose services, if it is one that leads nowhere. */
 async function closedNetwork(docker: Docker, id: SandboxId): Promise<string | undefined> {

@@ -65,11 +65,19 @@ async function createContainer(
   try {
     return await engine.docker.createContainer(options);
   } catch (error) {
+    if (/container-init binary/i.test(reasonOf(error)))
+      return await engine.docker.createContainer(withoutInit(options));
     if (statusOf(error) !== 404 || !/image/i.test(reasonOf(error))) throw error;
   }
   await pull(engine, image, onProgress);
   return await engine.docker.createContainer(options);
 }
+
+/** Podman may come without the small program that is to be process 1. The shell that idles there reaps children, too. */
+const withoutInit = (options: Docker.ContainerCreateOptions): Docker.ContainerCreateOptions => ({
+  ...options,
+  HostConfig: { ...options.HostConfig, Init: false },
+});
 
 async function pull(engine: Engine, image: string, onProgress?: (line: string) => void): Promise<void> {
   onProgress?.(`Pulling the image ${image}`);
