@@ -1,6 +1,7 @@
 import type { CredentialId, VaultId } from '../protocol/ids.ts';
 import { back, Matcher } from './matcher.ts';
-import { formsOf, type Pattern, type SecretForm } from './secret-forms.ts';
+import { Prefilter } from './prefilter.ts';
+import { formsOf, MIN_SECRET, type Pattern, type SecretForm } from './secret-forms.ts';
 
 /** What a value is called where it was taken out, and in the alarm. */
 export interface SecretName {
@@ -21,6 +22,8 @@ interface Known extends SecretName {
 
 /** Bytes are looked through in slices of this many, so that a large blob does not become one large string. */
 const SLICE = 1024 * 1024;
+/** More than enough of a slice for a value that begins in it and goes on in the next, also where it has bytes that are no text. */
+const OVERLAP = 256;
 
 /**
  * Takes every known value out of text, bytes and whatever is made of them. Nothing else of it knows a value: it is here
@@ -30,6 +33,7 @@ export class Redactor {
   readonly #known = new Map<string, Known>();
   #patterns: { pattern: Pattern; of: Known }[] = [];
   #matcher: Matcher | undefined;
+  #prefilter: Prefilter | undefined;
 
   /** @param key who `values` belong to. Former values of the same stay known: nobody knows when they end to be good. */
   know(key: string, name: SecretName, values: readonly string[]): void {
@@ -37,7 +41,9 @@ export class Redactor {
     const texts = new Set(before.map((pattern) => pattern.text));
     const fresh = values.flatMap(formsOf).filter((pattern) => !texts.has(pattern.text));
     this.#known.set(key, { ...name, patterns: [...before, ...fresh] });
-    if (fresh.length > 0) this.#matcher = undefined;
+    if (fresh.length === 0) return;
+    this.#matcher = undefined;
+    this.#prefilter = undefined;
     this.#patterns = [...this.#known.values()].flatMap((of) => of.patterns.map((pattern) => ({ pattern, of })));
   }
 
@@ -48,9 +54,9 @@ export class Redactor {
 
   /** The text without known values; `found` is told of each. The same text if there is none. */
   text(text: string, found: (finding: Finding) => void): string {
-    if (!this.active || text.length === 0) return text;
+    if (!this.active || text.length < MIN_SECRET || !this.#quick.mayHold(text)) return text;
     const spans: Span[] = [];
-    this.matcher.read(text, 0, (pattern, length, end) => {
+    this.#automaton.read(text, 0, (pattern, length, end) => {
       addSpan(spans, { start: back(text, end, length), end, pattern });
     });
     if (spans.length === 0) return text;
@@ -81,8 +87,9 @@ export class Redactor {
   /** The same bytes if nothing was found; else others, not of the same length. */
   bytes(bytes: Uint8Array, found: (finding: Finding) => void): Uint8Array {
     if (!this.active) return bytes;
-    const stream = this.stream(found);
     const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (!this.#mayHold(whole)) return bytes;
+    const stream = this.stream(found);
     const out: Buffer[] = [];
     for (let at = 0; at < whole.length; at += SLICE) {
       out.push(Buffer.from(stream.push(whole.toString('latin1', at, Math.min(at + SLICE, whole.length))), 'latin1'));
@@ -93,27 +100,41 @@ export class Redactor {
 
   /** For text that comes in pieces: a value that is cut by their borders is found. */
   stream(found: (finding: Finding) => void): RedactedStream {
-    return new RedactedStream(this, (pattern) => this.#tell(pattern, found));
+    // What becomes known while the text comes is for the next one: the places of patterns must not change under this one.
+    const patterns = this.#patterns;
+    return new RedactedStream(this.#automaton, (pattern) => {
+      tell(patterns[pattern], found);
+      return markOf(patterns[pattern]);
+    });
   }
 
-  get matcher(): Matcher {
+  get #automaton(): Matcher {
     this.#matcher ??= new Matcher(this.#patterns.map(({ pattern }) => pattern.text));
     return this.#matcher;
   }
 
-  /** What stands in place of a value; in bytes a character is a byte, so it has only plain ones. */
-  mark(pattern: number): string {
-    const name = this.#patterns[pattern]?.of.name ?? 'unknown';
-    return `[redacted: ${name.replace(/[^\x20-\x7e]/g, '?')}]`;
+  get #quick(): Prefilter {
+    this.#prefilter ??= new Prefilter(this.#patterns.map(({ pattern }) => pattern.text));
+    return this.#prefilter;
+  }
+
+  #mayHold(bytes: Buffer): boolean {
+    let before = '';
+    for (let at = 0; at < bytes.length; at += SLICE) {
+      const slice = bytes.toString('latin1', at, Math.min(at + SLICE, bytes.length));
+      if (this.#quick.mayHold(slice, before)) return true;
+      before = slice.slice(back(slice, slice.length, OVERLAP));
+    }
+    return false;
   }
 
   #without(text: string, spans: readonly Span[], found: (finding: Finding) => void): string {
     let out = '';
     let at = 0;
     for (const { start, end, pattern } of spans) {
-      out += text.slice(at, start) + this.mark(pattern);
+      out += text.slice(at, start) + markOf(this.#patterns[pattern]);
       at = end;
-      this.#tell(pattern, found);
+      tell(this.#patterns[pattern], found);
     }
     return out + text.slice(at);
   }
@@ -121,21 +142,24 @@ export class Redactor {
   /** An image or a document can't be mended: what held a value is left out whole. */
   #file(file: FileBlock, found: (finding: Finding) => void): unknown {
     let name: string | undefined;
-    const tell = (finding: Finding) => {
+    this.bytes(Buffer.from(file.source.data, 'base64'), (finding) => {
       name = finding.name;
       found(finding);
-    };
-    this.bytes(Buffer.from(file.source.data, 'base64'), tell);
+    });
     if (name === undefined) return file;
     return { type: 'text', text: `[redacted: a file that held ${name}]` };
   }
+}
 
-  #tell(pattern: number, found: (finding: Finding) => void): void {
-    const known = this.#patterns[pattern];
-    if (!known) return;
-    const { credential_id, vault_id, name } = known.of;
-    found({ credential_id, vault_id, name, form: known.pattern.form });
-  }
+type Placed = { pattern: Pattern; of: Known } | undefined;
+
+/** What stands in place of a value; in bytes a character is a byte, so it has only plain ones. */
+const markOf = (known: Placed): string => `[redacted: ${(known?.of.name ?? 'unknown').replace(/[^\x20-\x7e]/g, '?')}]`;
+
+function tell(known: Placed, found: (finding: Finding) => void): void {
+  if (!known) return;
+  const { credential_id, vault_id, name } = known.of;
+  found({ credential_id, vault_id, name, form: known.pattern.form });
 }
 
 /** A place that is taken out, and what it is named after. */
@@ -159,17 +183,16 @@ function addSpan(spans: Span[], span: Span): void {
  * Text in pieces. What may be the beginning of a value is held back until what follows tells; all else goes on at once.
  */
 export class RedactedStream {
-  readonly #redactor: Redactor;
   readonly #matcher: Matcher;
-  readonly #tell: (pattern: number) => void;
+  readonly #takeOut: (pattern: number) => string;
   #state = 0;
   #held = '';
   changed = false;
 
-  constructor(redactor: Redactor, tell: (pattern: number) => void) {
-    this.#redactor = redactor;
-    this.#matcher = redactor.matcher;
-    this.#tell = tell;
+  /** @param takeOut tells of a pattern that was found, and says what stands in its place */
+  constructor(matcher: Matcher, takeOut: (pattern: number) => string) {
+    this.#matcher = matcher;
+    this.#takeOut = takeOut;
   }
 
   /** What may be shown by now of all that was pushed and not yet given back. */
@@ -187,10 +210,9 @@ export class RedactedStream {
     let out = '';
     let at = 0;
     for (const { start, end, pattern } of spans) {
-      out += text.slice(at, start) + this.#redactor.mark(pattern);
+      out += text.slice(at, start) + this.#takeOut(pattern);
       at = end;
       this.changed = true;
-      this.#tell(pattern);
     }
     return out + text.slice(at, open);
   }

@@ -24,7 +24,7 @@ export function formsOf(value: string): Pattern[] {
   const patterns: Pattern[] = [];
   for (const part of parts) {
     for (const { text, form } of written(part)) {
-      for (const piece of pieces(text.replace(/\s/g, ''))) {
+      for (const piece of pieces(text.replace(/[\t-\r ]/g, ''))) {
         if (piece.length < MIN_SECRET || seen.has(piece)) continue;
         seen.add(piece);
         patterns.push({ text: piece, form });

@@ -140,6 +140,20 @@ describe('a redactor', () => {
     );
   });
 
+  it('names the right credential also where another becomes known while the text comes', () => {
+    const redactor = new Redactor();
+    const named = (name: string) => ({ credential_id: null, vault_id: null, name });
+    redactor.know('a', named('A'), ['first-secret']);
+    redactor.know('b', named('B'), ['second-secret']);
+    const stream = redactor.stream(() => undefined);
+    const begun = stream.push('it is second-');
+    redactor.know('a', named('A'), ['third-secret-of-many-forms']);
+    expect(begun + stream.push('secret.') + stream.end()).toBe('it is [redacted: B].');
+    expect(redactor.text('third-secret-of-many-forms second-secret', () => undefined)).toBe(
+      '[redacted: A] [redacted: B]',
+    );
+  });
+
   it('holds back no more of a stream than may be the beginning of a value', () => {
     const { redactor, take } = knowing('hunter2hunter2');
     const stream = redactor.stream(take);
