@@ -1,10 +1,10 @@
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { LIST } from './file-scripts.ts';
 import { ask } from './files.ts';
 import { globPattern } from './glob-pattern.ts';
 import { failed, ok } from './outcomes.ts';
 import { withRipgrep } from './ripgrep.ts';
 import { GlobInput, inputSchema } from './schemas.ts';
+import { LIST } from './search-scripts.ts';
 import { oneLine, type Tool } from './tool.ts';
 import type { ToolContext } from './tools.ts';
 import { walk } from './walk.ts';

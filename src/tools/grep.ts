@@ -1,11 +1,11 @@
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { capLines } from './cap.ts';
 import { readText } from './detect.ts';
-import { GREP, SEARCH } from './file-scripts.ts';
 import { type Answer, ask } from './files.ts';
 import { failed, ok } from './outcomes.ts';
 import { withRipgrep } from './ripgrep.ts';
 import { GrepInput, inputSchema } from './schemas.ts';
+import { GREP, SEARCH } from './search-scripts.ts';
 import { oneLine, type Tool } from './tool.ts';
 import type { ToolContext } from './tools.ts';
 import { batches, walk } from './walk.ts';

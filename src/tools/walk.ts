@@ -1,7 +1,7 @@
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { LEVEL } from './file-scripts.ts';
 import { ask } from './files.ts';
 import { IgnoreRules } from './ignore-rules.ts';
+import { LEVEL } from './search-scripts.ts';
 import type { ToolContext } from './tools.ts';
 
 /*
