@@ -42,11 +42,12 @@ export class PerCall {
   async acquire(owner: SandboxOwner): Promise<Sandbox> {
     const session = this.#session(owner);
     const spare = session.spare ?? this.#make(owner, session);
-    // Whoever comes next makes another.
     this.#drop(session, spare);
     const sandbox = await spare.sandbox;
     if (sandbox.lost) return await this.acquire(owner);
     session.busy.add(sandbox.id);
+    // While this one's call runs, that for the next is made.
+    this.prepare(owner);
     return sandbox;
   }
 
@@ -78,7 +79,6 @@ export class PerCall {
     const session = this.#session(owner);
     if (!session.busy.delete(id)) return;
     this.#end(owner, id, 'Its call has ended.');
-    this.prepare(owner);
   }
 
   async forget(id: SessionId): Promise<void> {
