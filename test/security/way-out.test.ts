@@ -1,0 +1,130 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import type { Networking } from '../../src/protocol/environment.ts';
+import { createSandboxProvider } from '../../src/sandbox/provider.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { createEgress } from '../../src/vault/proxy.ts';
+import { environmentOf, makeRig, type Rig, SAMPLE, sh, textOf } from '../sandbox/rig.ts';
+import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+
+const engine = await engineAvailable();
+const PUBLIC = '127.7.7.7';
+
+let rig: Rig | undefined;
+let server: Server | undefined;
+
+afterEach(async () => {
+  server?.close();
+  server?.closeAllConnections();
+  server = undefined;
+  await rig?.clear();
+  rig = undefined;
+});
+
+/** A host that sends back what it gets, and a sandbox's maker that may reach it. */
+async function open(more: { cacheFolder?: string } = {}) {
+  const listening = createServer((request, response) => {
+    response.write(`${request.method} ${request.url} `);
+    request.pipe(response);
+  });
+  server = listening;
+  await new Promise<void>((resolve) => listening.listen(0, PUBLIC, resolve));
+  const { port } = listening.address() as AddressInfo;
+  const egress = createEgress({ resolve: async () => [PUBLIC], privateRanges: [`${PUBLIC}/32`] });
+  const made = await makeRig({ egress, ...more });
+  rig = made;
+  const networking: Networking = { type: 'limited', allowed_hosts: [`web.test:${port}`] };
+  const url = `http://web.test:${port}`;
+  const owner = made.owner({ type: 'image', image: SAMPLE, networking });
+  return { rig: made, url, networking, owner };
+}
+
+/** What a program inside gets from a URL, and sends there. */
+const fetchIn = (url: string, body = ''): string =>
+  `node -e 'fetch("${url}", ${body ? `{method: "POST", body: ${body}}` : '{}'}).then(async (r) => console.log(r.status, (await r.text()).length, "last")).catch((e) => console.log("failed", e.cause?.message ?? e.message))'`;
+
+const id = (sandbox: Sandbox): string => docker('ps', '--quiet', '--filter', `label=drover.sandbox=${sandbox.id}`);
+
+describeWith(engine, 'the way out of a container', () => {
+  it('is the only one, and is named in the ledger under the call that took it', async () => {
+    const { rig, owner, url } = await open();
+    const sandbox = await rig.provider.acquire(owner);
+    expect(textOf((await sh(sandbox, 'ls /sys/class/net; cat /proc/net/route')).stdout)).toMatch(/^lo\nIface/);
+    expect(textOf((await sh(sandbox, fetchIn(`${url}/a?b=c`))).stdout)).toBe('200 11 last\n');
+    await expect
+      .poll(() => rig.events.filter(({ type }) => type === 'drover.egress'), { timeout: 5_000 })
+      .toMatchObject([{ host: 'web.test', verdict: 'allowed', execution_id: expect.stringMatching(/^exec_/) }]);
+  });
+
+  it('is found again by another process at the same address, with the same token, while a command runs', async () => {
+    const { rig, owner, url } = await open();
+    const first = await rig.provider.acquire(owner);
+    const before = textOf((await sh(first, 'cat /proc/1/environ | tr "\\0" "\\n" | grep HTTPS_PROXY')).stdout);
+    const waiting = sh(first, `sleep 3; ${fetchIn(url)}`);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const provider = createSandboxProvider(rig.options);
+    try {
+      const second = await provider.acquire(owner);
+      expect(second.id).toBe(first.id);
+      expect(textOf((await sh(second, fetchIn(url))).stdout)).toMatch(/^200/);
+      expect(textOf((await sh(second, 'cat /proc/1/environ | tr "\\0" "\\n" | grep HTTPS_PROXY')).stdout)).toBe(before);
+      expect(textOf((await waiting).stdout)).toMatch(/^200/);
+    } finally {
+      await provider.dispose();
+    }
+  });
+
+  it('is opened again when its relay dies', async () => {
+    const { rig, owner, url } = await open();
+    const sandbox = await rig.provider.acquire(owner);
+    const relay = docker('exec', '-u', '65533', id(sandbox), 'sh', '-c', 'ps -C relay -o pid= | head -1').trim();
+    docker('exec', '-u', '65533', id(sandbox), 'sh', '-c', `kill -9 ${relay}`);
+    await expect
+      .poll(async () => textOf((await sh(sandbox, fetchIn(url))).stdout), { timeout: 10_000, interval: 300 })
+      .toMatch(/^200/);
+  });
+
+  it('carries megabytes both ways over the relay’s own input and output, where no socket can be mounted', async () => {
+    // A socket's address is at most 107 bytes long.
+    const { rig, owner, url } = await open();
+    const long = `${rig.cache}/${'x'.repeat(100)}`;
+    const provider = createSandboxProvider({ ...rig.options, cacheFolder: long });
+    try {
+      const sandbox = await provider.acquire(owner);
+      expect(docker('exec', id(sandbox), 'sh', '-c', 'ls /run/drover')).not.toContain('proxy.sock');
+      const body = '"z".repeat(5000000)';
+      const many = Array.from({ length: 4 }, () => fetchIn(`${url}/up`, body)).join(' & ');
+      const { stdout } = await sh(sandbox, `${many} & wait`, { timeoutMs: 40_000 });
+      expect(textOf(stdout)).toBe('200 5000009 last\n'.repeat(4));
+    } finally {
+      await provider.dispose();
+    }
+  }, 90_000);
+
+  it('is there for what a devcontainer runs when it is made', async () => {
+    const { rig, url, networking } = await open();
+    await rig.put(
+      '.devcontainer/devcontainer.json',
+      JSON.stringify({
+        image: SAMPLE,
+        runArgs: ['--network=host'],
+        onCreateCommand: `${fetchIn(`${url}/created`)} > created.txt`,
+      }),
+    );
+    const owner = { ...rig.owner({ type: 'devcontainer' }) };
+    const environment = environmentOf({ type: 'devcontainer', networking });
+    const sandbox = await rig.provider.acquire({ ...owner, environment });
+    expect(textOf((await sh(sandbox, 'cat created.txt')).stdout)).toBe('200 13 last\n');
+    expect(docker('inspect', '--format', '{{.HostConfig.NetworkMode}}', id(sandbox))).toBe('none');
+  });
+
+  it('ends with the container: nothing is left on the host', async () => {
+    const { rig, owner } = await open();
+    await rig.provider.acquire(owner);
+    const left = async () => (await import('node:fs/promises')).readdir(`${rig.cache}/egress`).catch(() => []);
+    expect(await left()).toHaveLength(1);
+    await rig.provider.remove(owner, 'over');
+    await expect.poll(left).toEqual([]);
+  });
+});
