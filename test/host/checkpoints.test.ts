@@ -10,7 +10,7 @@ import { changesOf, showChanges } from '../../src/editor/checkpoints/show-change
 import type { LiveSession } from '../../src/editor/live-session.ts';
 import { SessionTree } from '../../src/editor/tree.ts';
 import { text } from '../../src/protocol/content.ts';
-import type { EventId } from '../../src/protocol/ids.ts';
+import { type EventId, mint } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
 import { transcript } from '../../src/session/transcript.ts';
 import { eventually } from '../support/eventually.ts';
@@ -102,7 +102,7 @@ describe('Changes', () => {
     assert.deepEqual(names(await changesOf(session, { call: second })), ['b.txt']);
     assert.deepEqual(names(await changesOf(session, { thread: session.state.primary })), ['a.txt', 'b.txt']);
     assert.deepEqual(names(await changesOf(session, 'session')), ['a.txt', 'b.txt']);
-    await assert.rejects(changesOf(session, { thread: 'sthr_none' as never }), /No file was changed by this thread/);
+    await assert.rejects(changesOf(session, { thread: mint.thread() }), /No file was changed by this thread/);
   });
 
   it('put a file that was changed twice together, but not over a person’s change in between', async () => {
@@ -133,10 +133,23 @@ describe('Changes', () => {
     assert.ok(session.state);
     const [one, two] = calls;
     assert.ok(one && two);
-    const checkpoint = { tool_use_ids: calls } as never;
+    const checkpoint = {
+      id: mint.event(),
+      type: 'drover.checkpoint' as const,
+      processed_at: null,
+      commit: 'c'.repeat(40),
+      parent: null,
+      why: 'calls' as const,
+      tool_use_ids: calls,
+      files_changed: 2,
+      files: [],
+      skipped: [],
+      skipped_count: 0,
+    };
+    const { state } = session;
     const change = (path: string) => ({ path, change: 'modified' as const, before: 'b', after: 'a' });
     const of = (call: EventId) =>
-      joined(session.state as never, stage.folder, [{ seq: 9, checkpoint }], [[change('a.txt'), change('out.js')]], {
+      joined(state, stage.folder, [{ seq: 9, checkpoint }], [[change('a.txt'), change('out.js')]], {
         call,
       });
     assert.deepEqual(names(of(one)), ['a.txt']);

@@ -9,7 +9,7 @@ import { commit, treeOf } from './commit.ts';
 import { checkpointDraft } from './draft.ts';
 import { parseRawDiff } from './raw-diff.ts';
 import { GitMissing, type Repository } from './repository.ts';
-import { WorkTree } from './work-tree.ts';
+import { TooManyFiles, WorkTree } from './work-tree.ts';
 
 /**
  * Takes a session's checkpoints while it is at work. One after the other, never on the path of a result: what a call
@@ -134,7 +134,8 @@ export class Keeper implements CheckpointKeeper {
 
   async #failed(error: unknown): Promise<void> {
     this.#work.moved();
-    if (error instanceof GitMissing) this.#off = true;
+    // The folder would be looked through for nothing before and after each call.
+    if (error instanceof GitMissing || error instanceof TooManyFiles) this.#off = true;
     const message = messageOf(error);
     if (this.#owner.log().problem === message) return;
     // A session that is being stopped takes no records any more; then nobody needs to be told.

@@ -29,6 +29,8 @@ const LOOSE_IN_ONE = 25;
 /** What no session leads to any more is kept this long: another window may be about to name it. */
 const GRACE = '1.day.ago';
 const PACK_MS = 10 * 60_000;
+/** An index that nobody has written for so long, in ms, is removed. */
+const INDEX_MS = 7 * 24 * 60 * 60_000;
 
 /**
  * The repository that keeps the checkpoints of one workspace folder. Objects, refs and indexes lie in
@@ -80,11 +82,6 @@ export class Repository {
     await writeWhole(this.#ref(session), `${commit}\n`);
   }
 
-  /** The newest checkpoint that is kept for a session, or null. */
-  async kept(session: SessionId): Promise<string | null> {
-    return (await readIfThere(this.#ref(session)))?.trim() || null;
-  }
-
   /** Lets go of a deleted session's checkpoints: what only it led to is removed by a later `tidy`. */
   async forget(session: SessionId): Promise<void> {
     await rm(this.#ref(session), { force: true });
@@ -101,12 +98,22 @@ export class Repository {
     const there = new Set(await namesIn(join(this.#root, 'sessions')));
     const gone = (await this.#sessionsKept()).filter((session) => !there.has(session));
     for (const session of gone) await this.forget(session);
+    await this.#dropOldIndexes();
     const loose = (await namesIn(join(this.#home, 'objects', '17'))).length;
     if (!options.always && gone.length === 0 && loose < LOOSE_IN_ONE) return;
     const grace = options.grace ?? GRACE;
     const run: GitRun = { timeoutMs: PACK_MS, background: true };
     await this.run({}, ['repack', '-A', '-d', '-l', '-q', `--unpack-unreachable=${grace}`], run);
     await this.run({}, ['prune', `--expire=${grace}`], run);
+  }
+
+  /** An index only saves time: one that is gone is made anew. */
+  async #dropOldIndexes(): Promise<void> {
+    for (const name of await namesIn(this.indexes)) {
+      const path = join(this.indexes, name);
+      const found = await stat(path).catch(() => null);
+      if (found && !name.endsWith('.settled') && Date.now() - found.mtimeMs > INDEX_MS) await rm(path, { force: true });
+    }
   }
 
   async #sessionsKept(): Promise<SessionId[]> {

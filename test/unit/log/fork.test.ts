@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { forkDrafts } from '../../../src/harness/fork.ts';
 import type { SessionStore } from '../../../src/log/log.ts';
 import { mint, type SessionId } from '../../../src/protocol/ids.ts';
-import type { LogRecord, Seq } from '../../../src/protocol/record.ts';
+import { draft, type LogRecord, type Seq } from '../../../src/protocol/record.ts';
 import { validateMessages } from '../../../src/rehearsal/validate.ts';
 import { decide, nothingInHand } from '../../../src/session/decide.ts';
 import { fold } from '../../../src/session/fold.ts';
@@ -125,7 +125,11 @@ describe('a fork', () => {
     const [record] = (await store.read(id)).records;
     const from = { session: id, seq: 0, hash: record?.hash ?? '' };
     await expect(store.fork(from, id, [])).rejects.toThrow(/There is a session/);
-    const bad = { event: { id: mint.event(), type: 'drover.woke' } } as never;
+    const bad = draft('drover.budget_settled', {
+      reservation_id: mint.event(),
+      amount_usd: Number.NaN,
+      estimated: false,
+    });
     await expect(store.fork(from, mint.session(), [bad])).rejects.toThrow(/not valid/);
     await writeFile(join(root, 'sessions', 'not-a-folder'), '');
     expect((await readdir(join(root, 'sessions'))).sort()).toEqual([id, 'not-a-folder'].sort());
