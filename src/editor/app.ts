@@ -8,7 +8,6 @@ import type { EventId, SessionId } from '../protocol/ids.ts';
 import { Actions } from './actions.ts';
 import { type Answer, answer } from './approvals.ts';
 import { BlobFiles } from './checkpoints/blob-files.ts';
-import { fromPanel } from './checkpoints/commands.ts';
 import type { CommandId } from './command-ids.ts';
 import { handlers } from './commands.ts';
 import { continueSession, keyStored } from './continue.ts';
@@ -237,7 +236,7 @@ export class App {
       answer: (session, given) => this.answer(session, given),
       interrupt: (session, thread) => this.actions.interrupt(session, 'panel', thread),
       showDiff: (session, call) => this.showDiff(session, call),
-      checkpoint: (session, wish) => fromPanel(this, session, wish),
+      checkpoint: async (session, wish) => (await import('./checkpoints/commands.ts')).fromPanel(this, session, wish),
       reveal: (session, what) => revealSecret(this.actions, session, what.tool_use_id, what.finding),
       run: async (session, command) => {
         await vscode.commands.executeCommand(`drover.${command}`, ...(command === 'takeOver' ? [session.id] : []));

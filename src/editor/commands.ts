@@ -2,7 +2,6 @@ import * as vscode from 'vscode';
 import type { EventId, SessionId } from '../protocol/ids.ts';
 import { askingOf } from '../session/fold.ts';
 import type { App } from './app.ts';
-import { changesBy, forkFrom, restoreTo } from './checkpoints/commands.ts';
 import { cleanUp } from './clean-up.ts';
 import type { CommandId } from './command-ids.ts';
 import { deleteSession } from './delete-session.ts';
@@ -145,27 +144,27 @@ export const handlers: Record<CommandId, Handler> = {
 
   async restoreFiles(app, args) {
     const session = await sessionFor(app, args, 'Drover: put back the files of which session?');
-    if (session) await restoreTo(app, session, callIn(args), 'command');
+    if (session) await (await checkpointCommands()).restoreTo(app, session, callIn(args), 'command');
   },
 
   async forkSession(app, args) {
     const session = await sessionFor(app, args, 'Drover: fork which session?');
-    if (session) await forkFrom(app, session, callIn(args), 'command');
+    if (session) await (await checkpointCommands()).forkFrom(app, session, callIn(args), 'command');
   },
 
   async changesByCall(app, args) {
     const session = await sessionFor(app, args, 'Drover: the changes in which session?');
-    if (session) await changesBy(session, 'call', callIn(args));
+    if (session) await (await checkpointCommands()).changesBy(session, 'call', callIn(args));
   },
 
   async changesByThread(app, args) {
     const session = await sessionFor(app, args, 'Drover: the changes in which session?');
-    if (session) await changesBy(session, 'thread', callIn(args));
+    if (session) await (await checkpointCommands()).changesBy(session, 'thread', callIn(args));
   },
 
   async changesBySession(app, args) {
     const session = await sessionFor(app, args, 'Drover: the changes by which session?');
-    if (session) await changesBy(session, 'session');
+    if (session) await (await checkpointCommands()).changesBy(session, 'session');
   },
 
   async archiveSession(app, args) {
@@ -281,6 +280,9 @@ async function withCopy(app: App, args: readonly unknown[], title: string): Prom
   const isolated = () => app.sessions.active().filter((one) => one.state?.environment.workspace === 'isolated');
   return sessionIn(app, args) ?? app.panels.active() ?? (await pickSession(app, title, isolated));
 }
+
+/** Loaded on need. */
+const checkpointCommands = () => import('./checkpoints/commands.ts');
 
 /** The session that is meant, or that the person is in, or that they choose. */
 const sessionFor = async (app: App, args: readonly unknown[], title: string): Promise<LiveSession | undefined> =>
