@@ -64,7 +64,10 @@ function scan(bytes: Buffer, pieces: readonly number[] = [bytes.length]) {
   return { records: [...records, ...scanner.take()], scanner };
 }
 
-describe('whatever happens to the bytes of a log', () => {
+/** Hundreds of made-up logs each, on machines that have other things to do. */
+const PATIENT = { timeout: 120_000 };
+
+describe('whatever happens to the bytes of a log', PATIENT, () => {
   it('reading it never throws and never loses a record whose line is intact', async () => {
     const { log } = await closedSession(SAYS);
     const bytes = readFileSync(log);

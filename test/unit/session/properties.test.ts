@@ -29,7 +29,10 @@ function everyPrefix(records: LogRecord[], check: (state: SessionState, length: 
 const messagesOf = (state: SessionState, thread: Parameters<typeof transcript>[1]) =>
   transcript(state, thread).map(({ role, blocks }) => ({ role, content: blocks.map((one) => one.block) }));
 
-describe('what any log promises', () => {
+/** Hundreds of made-up logs each, on machines that have other things to do. */
+const PATIENT = { timeout: 120_000 };
+
+describe('what any log promises', PATIENT, () => {
   it('folds to the same state from any cut', () => {
     fc.assert(
       fc.property(worlds, fc.nat(), (choices, at) => {

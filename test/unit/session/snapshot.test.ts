@@ -25,7 +25,10 @@ const bytes = (state: SessionState): Uint8Array[] => [...pagesOf(state)].map((pa
 /** A state that was kept and taken up again. */
 const kept = (state: SessionState): SessionState => resume(keptOf(state));
 
-describe('a kept state', () => {
+/** Hundreds of made-up logs each, on machines that have other things to do. */
+const PATIENT = { timeout: 120_000 };
+
+describe('a kept state', PATIENT, () => {
   it('is the state, from any cut of any log, whether it is looked at or not', () => {
     fc.assert(
       fc.property(worlds, fc.nat(), (choices, at) => {
