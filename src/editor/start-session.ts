@@ -7,6 +7,7 @@ import type { Environment } from '../protocol/environment.ts';
 import { mint, type SessionId, type VaultId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import { person } from './actions.ts';
+import { withDevcontainer } from './pick-devcontainer.ts';
 import type { Project } from './project.ts';
 import { Refusal } from './refusal.ts';
 import { settings } from './settings.ts';
@@ -36,8 +37,10 @@ export async function askForSession(
   const catalog = await project.catalog();
   const agent = await chooseAgent(catalog.agents(), project);
   if (!agent) return undefined;
-  const environment = await chooseEnvironment(catalog.environments(), project);
+  const chosen = await chooseEnvironment(catalog.environments(), project);
+  const environment = chosen && (await withDevcontainer(project, chosen));
   if (!environment) return undefined;
+  needUsable(environment);
   const vaults = await chooseVaults();
   if (!vaults) return undefined;
   const task = await vscode.window.showInputBox({

@@ -37,6 +37,9 @@ export const DevcontainerConfig = z.looseObject({
 });
 export type DevcontainerConfig = z.infer<typeof DevcontainerConfig>;
 
+/** Where the specification looks first. */
+const USUAL = ['.devcontainer/devcontainer.json', '.devcontainer.json'];
+
 /** The folder has no devcontainer.json where one is looked for. */
 export class NoConfig extends SandboxUnavailable {
   constructor(message: string) {
@@ -49,7 +52,7 @@ export class NoConfig extends SandboxUnavailable {
  * Throws `SandboxUnavailable` if there is none or more than one to choose from.
  */
 export function findConfig(workspaceFolder: string, path: string | undefined): string {
-  const usual = ['.devcontainer/devcontainer.json', '.devcontainer.json', ...nested(workspaceFolder)];
+  const usual = [...USUAL, ...nested(workspaceFolder)];
   const candidates = path === undefined ? usual : [path];
   const found = candidates.map((candidate) => join(workspaceFolder, candidate)).filter(isFile);
   const [first, second] = found;
@@ -60,12 +63,22 @@ export function findConfig(workspaceFolder: string, path: string | undefined): s
         : `The environment names ${path}, which is not in this folder; correct the path in the environment or add the file.`,
     );
   // With both default places taken the first wins, as the specification says; nested ones have no order.
-  if (second && path === undefined && !usual.slice(0, 2).includes(relative(workspaceFolder, first)))
+  if (second && path === undefined && !USUAL.includes(relative(workspaceFolder, first)))
     throw new SandboxUnavailable(
       'container',
       `This folder has ${found.length} devcontainer.json files; name one of them in the environment's "path", such as ${relative(workspaceFolder, first)}.`,
     );
   return first;
+}
+
+/**
+ * The configurations a person has to choose among, relative to the folder; none where the specification says which one
+ * counts, or there is only one.
+ */
+export function configurations(workspaceFolder: string): string[] {
+  if (USUAL.some((path) => isFile(join(workspaceFolder, path)))) return [];
+  const found = nested(workspaceFolder).filter((path) => isFile(join(workspaceFolder, path)));
+  return found.length > 1 ? found : [];
 }
 
 /** Not a folder: one stands in for a `.devcontainer.json` that must not be made from inside a sandbox. */

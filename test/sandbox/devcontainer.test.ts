@@ -1,0 +1,117 @@
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
+import { configurations } from '../../src/sandbox/docker/devcontainer-config.ts';
+import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { makeRig, type Rig, SAMPLE, sh, TINY, textOf } from './rig.ts';
+
+const engine = await engineAvailable();
+const devcontainer = { type: 'devcontainer' as const };
+const FILE = '.devcontainer/devcontainer.json';
+
+describeWith(engine, 'a devcontainer', () => {
+  let rig: Rig;
+  const put = (config: Record<string, unknown>, file = FILE) => rig.put(file, JSON.stringify(config));
+  const left = () => docker('ps', '--all', '--quiet', '--filter', `label=drover.workspace=${rig.workspace}`);
+
+  beforeAll(async () => {
+    for (const ensure of [ensureTinyImage, ensureSampleImage]) {
+      const made = await ensure({ log: () => {} });
+      if (!made.ok) throw new Error(made.why);
+    }
+  });
+  beforeEach(async () => {
+    rig = await makeRig();
+  });
+  afterEach(async () => {
+    await rig.clear();
+  });
+
+  it('runs all of its lifecycle commands in order, fills in variables, and has its mounts', async () => {
+    await mkdir(join(rig.workspace, 'data'));
+    await put({
+      image: TINY,
+      onCreateCommand: 'echo onCreate >>order.txt',
+      updateContentCommand: ['sh', '-c', 'echo updateContent >>order.txt'],
+      postCreateCommand: { one: 'echo postCreate >>order.txt' },
+      postStartCommand: 'echo postStart >>order.txt',
+      postAttachCommand: 'echo postAttach >>order.txt',
+      containerEnv: { WHERE: `\${containerWorkspaceFolder}`, BASE: `\${localWorkspaceFolderBasename}` },
+      remoteEnv: { MINE: `\${containerEnv:WHERE}/x` },
+      mounts: [
+        `source=\${localWorkspaceFolder}/data,target=/data,type=bind`,
+        { type: 'volume', source: `drover-test-\${devcontainerId}`, target: '/vol' },
+      ],
+    });
+    const sandbox = await rig.provider.acquire(rig.owner(devcontainer));
+    const line = 'cat order.txt; echo "$WHERE $BASE $MINE"; echo d >/data/d.txt; [ -d /vol ] && cat data/d.txt';
+    const base = rig.workspace.split('/').at(-1);
+    const where = `/workspaces/${base}`;
+    expect(textOf((await sh(sandbox, line)).stdout)).toBe(
+      `onCreate\nupdateContent\npostCreate\npostStart\npostAttach\n${where} ${base} ${where}/x\nd\n`,
+    );
+    const volume = docker('volume', 'ls', '--quiet', '--filter', 'name=drover-test-').split('\n').filter(Boolean);
+    await rig.provider.remove(rig.owner(devcontainer), 'done');
+    if (volume.length > 0) docker('volume', 'rm', '--force', ...volume);
+  });
+
+  it('gets the features that are in its folder', async () => {
+    const feature = '.devcontainer/hello';
+    await rig.put(
+      `${feature}/devcontainer-feature.json`,
+      JSON.stringify({ id: 'hello', version: '1.0.0', name: 'Hello', containerEnv: { FROM_FEATURE: 'yes' } }),
+    );
+    await rig.put(`${feature}/install.sh`, '#!/bin/sh\nset -e\necho "hello $WHOM" >/usr/local/hello.txt\n');
+    await chmod(join(rig.workspace, feature, 'install.sh'), 0o755);
+    await put({ image: SAMPLE, features: { './hello': { whom: 'you' } } });
+    const sandbox = await rig.provider.acquire(rig.owner(devcontainer));
+    const result = await sh(sandbox, 'cat /usr/local/hello.txt; echo $FROM_FEATURE');
+    expect(textOf(result.stdout)).toBe('hello you\nyes\n');
+  });
+
+  it.each([
+    ['building the image', { build: { dockerfile: 'Dockerfile' } }, /step-that-fails/],
+    ['running onCreateCommand', { image: TINY, onCreateCommand: 'echo last words; exit 3' }, /last words/],
+    ['running postStartCommand', { image: TINY, postStartCommand: 'echo last words; exit 3' }, /last words/],
+  ])('that fails while %s says so, with the last lines', async (phase, config, words) => {
+    await rig.put('.devcontainer/Dockerfile', `FROM ${TINY}\nRUN echo step-that-fails && false\n`);
+    await put(config);
+    const failing = rig.provider.acquire(rig.owner(devcontainer));
+    await expect(failing).rejects.toThrow(`it failed while ${phase}`);
+    await expect(failing).rejects.toThrow(words);
+    expect(left()).toBe('');
+    const told = rig.events.filter(({ type }) => type === 'drover.sandbox_progress');
+    expect(JSON.stringify(told)).toMatch(words);
+  });
+
+  it('is chosen by its path where the folder has several', async () => {
+    await put({ name: 'One', image: TINY, containerEnv: { WHICH: 'one' } }, '.devcontainer/one/devcontainer.json');
+    await put({ name: 'Two', image: TINY, containerEnv: { WHICH: 'two' } }, '.devcontainer/two/devcontainer.json');
+    expect(configurations(rig.workspace)).toEqual([
+      '.devcontainer/one/devcontainer.json',
+      '.devcontainer/two/devcontainer.json',
+    ]);
+    await expect(rig.provider.acquire(rig.owner(devcontainer))).rejects.toThrow(/2 devcontainer\.json files/);
+    const path = '.devcontainer/two/devcontainer.json';
+    const sandbox = await rig.provider.acquire(rig.owner({ ...devcontainer, path }));
+    expect(textOf((await sh(sandbox, 'echo $WHICH')).stdout)).toBe('two\n');
+    await put({ image: TINY });
+    expect(configurations(rig.workspace)).toEqual([]);
+  });
+
+  it('lives on when its image is gone, and the next one says that it is', async () => {
+    const name = `drover-gone-${Date.now()}:latest`;
+    docker('tag', TINY, name);
+    const image = { type: 'image' as const, image: `localhost:1/x/${name}` };
+    docker('tag', TINY, image.image);
+    const sandbox = await rig.provider.acquire(rig.owner(image));
+    docker('rmi', name, image.image);
+    expect((await sh(sandbox, 'true')).exitCode).toBe(0);
+    await rig.provider.remove(rig.owner(image), 'done');
+    await expect(rig.provider.acquire(rig.owner(image))).rejects.toThrow(
+      /is not on this machine and could not be pulled/,
+    );
+    expect(left()).toBe('');
+  });
+});
