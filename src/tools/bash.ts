@@ -1,7 +1,8 @@
 import { text } from '../protocol/content.ts';
 import { mint } from '../protocol/ids.ts';
-import type { RunResult, Sandbox } from '../sandbox/sandbox.ts';
+import type { RunRequest, RunResult, Sandbox } from '../sandbox/sandbox.ts';
 import { bashOutcome } from './bash-output.ts';
+import { IN_BASH, IN_SH, RESET, START } from './bash-shell.ts';
 import { BashInput, DEFAULT_TIMEOUT_MS, inputSchema } from './schemas.ts';
 import { oneLine, type Tool } from './tool.ts';
 import type { Outcome, Recovery, ToolContext } from './tools.ts';
@@ -10,27 +11,8 @@ import type { Outcome, Recovery, ToolContext } from './tools.ts';
 const FETCHED = 32 * 1024 * 1024;
 const RESET_MS = 15_000;
 
-/*
- * $1 names the thread's state. The command itself comes on standard input, so its length and quoting don't matter, and
- * then has none. Working directory and exported variables are saved when the shell ends, however it ends.
- */
-const SHELL = `
-__drover=\${TMPDIR:-/tmp}/.drover-shell/$1
-shift
-__command=$(cat; echo .)
-__command=\${__command%.}
-exec </dev/null
-mkdir -p "\${__drover%/*}"
-if [ -f "$__drover.env" ]; then . "$__drover.env"; fi 2>/dev/null
-if [ -f "$__drover.cwd" ]; then cd "$(cat "$__drover.cwd")"; fi 2>/dev/null
-trap 'export -p >"$__drover.new" && mv "$__drover.new" "$__drover.env"; pwd >"$__drover.cwd"' EXIT
-eval "$__command"
-`;
-const START = `
-if command -v bash >/dev/null; then exec bash --noprofile --norc -c "$0" bash "$1"; fi
-exec sh -c "$0" sh "$1"
-`;
-const RESET = `rm -f "\${TMPDIR:-/tmp}/.drover-shell/$0".*`;
+/** Bytes of a command that are handed over as a variable; the system takes 128 KiB of one. */
+const AS_VARIABLE = 64 * 1024;
 
 const stateName = (context: ToolContext): string => context.thread.replaceAll(/[^A-Za-z0-9_]/g, '_');
 
@@ -38,7 +20,7 @@ export const bash: Tool<typeof BashInput> = {
   spec: {
     name: 'bash',
     description:
-      'Runs a shell command in the sandbox, with bash where it is installed. The working directory and exported variables stay for the next call; it starts in the workspace. There is no terminal and no standard input. Output and exit code come back when the command has ended; start servers in the background with their output sent to a file.',
+      'Runs a shell command in the sandbox, with bash where it is installed. What it leaves in its shell stays for the next call: the working directory, variables, and in bash functions, aliases and options; it starts in the workspace. There is no terminal and no standard input. Output and exit code come back when the command has ended; start servers in the background with their output sent to a file.',
     input_schema: inputSchema(BashInput),
     idempotent: false,
     sandboxed: true,
@@ -58,8 +40,9 @@ export const bash: Tool<typeof BashInput> = {
     const decoder = new TextDecoder();
     const result = await sandbox.run({
       executionId: context.executionId,
-      argv: ['sh', '-c', START, SHELL, stateName(context)],
-      stdin: new TextEncoder().encode(input.command),
+      argv: ['sh', '-c', START, 'drover', stateName(context), IN_BASH, IN_SH],
+      inShell: true,
+      ...handedOver(input.command ?? ''),
       timeoutMs,
       signal: context.signal,
       maxBytes: FETCHED,
@@ -71,7 +54,7 @@ export const bash: Tool<typeof BashInput> = {
   async recover(input, context): Promise<Recovery> {
     const sandbox = await context.sandbox();
     const timeoutMs = input.timeout_ms || DEFAULT_TIMEOUT_MS;
-    const found = await sandbox.lookup(context.executionId);
+    const found = await sandbox.lookup(context.executionId, FETCHED);
     const finish = (result: RunResult): Outcome => ({ ...bashOutcome(result, timeoutMs), sandbox: sandbox.id });
     if (found.found === 'absent') return { found: 'absent' };
     if (found.found === 'finished') return { found: 'finished', outcome: Promise.resolve(finish(found.result)) };
@@ -81,10 +64,17 @@ export const bash: Tool<typeof BashInput> = {
   },
 };
 
+function handedOver(command: string): Pick<RunRequest, 'env' | 'stdin'> {
+  const bytes = new TextEncoder().encode(command);
+  const fits = bytes.byteLength <= AS_VARIABLE && !command.includes('\0');
+  return fits ? { env: { DROVER_COMMAND: command } } : { stdin: bytes };
+}
+
 async function reset(sandbox: Sandbox, context: ToolContext): Promise<void> {
   await sandbox.run({
     executionId: mint.execution(),
-    argv: ['sh', '-c', RESET, stateName(context)],
+    argv: ['sh', '-c', RESET, 'drover', stateName(context)],
+    inShell: true,
     timeoutMs: RESET_MS,
     signal: context.signal,
   });

@@ -11,6 +11,15 @@ import { fileSuite, pngOf } from './file-suite.ts';
 import type { Rig } from './rig.ts';
 import { call, contextFor, said, toolbox } from './tool-rig.ts';
 
+/** A sandbox that gives its calls variables, as one with a way out does. */
+const withEnv = (sandbox: Sandbox, env: Record<string, string>): Sandbox => ({
+  id: sandbox.id,
+  kind: sandbox.kind,
+  workspace: sandbox.workspace,
+  run: (request) => sandbox.run({ ...request, env: { ...env, ...request.env } }),
+  lookup: (id) => sandbox.lookup(id),
+});
+
 const bytes = (path: string) => readFile(path).then((buffer) => buffer.toString('latin1'));
 
 /** What the tools promise, in whatever sandbox they run. `at` gives the rig and the sandbox once they exist. */
@@ -25,13 +34,44 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
 
   it('bash keeps working directory and exported variables from call to call, per thread', async () => {
     await mkdir(file('sub folder'), { recursive: true });
-    await call(sandbox, 'bash', { command: 'cd "sub folder"; export COLOUR="a \'b\' $c\n2nd line"; HIDDEN=1' });
-    const next = await call(sandbox, 'bash', { command: 'pwd; echo "$COLOUR"; echo "[$HIDDEN]"' });
-    expect(said(next)).toBe(`${sandbox.workspace}/sub folder\na 'b' \n2nd line\n[]\n[Exit code 0.]`);
+    await call(sandbox, 'bash', { command: 'cd "sub folder"; export COLOUR="a \'b\' $c\n2nd line"' });
+    const next = await call(sandbox, 'bash', { command: 'pwd; echo "$COLOUR"' });
+    expect(said(next)).toBe(`${sandbox.workspace}/sub folder\na 'b' \n2nd line\n[Exit code 0.]`);
     const other = await call(sandbox, 'bash', { command: 'pwd; echo "[$COLOUR]"' }, { thread: mint.thread() });
     expect(said(other)).toBe(`${sandbox.workspace}\n[]\n[Exit code 0.]`);
     expect(said(await call(sandbox, 'bash', { restart: true }))).toBe('The shell was restarted.');
     expect(said(await call(sandbox, 'bash', { command: 'pwd' }))).toBe(`${sandbox.workspace}\n[Exit code 0.]`);
+  });
+
+  it('bash keeps all that a shell has, where it is bash: variables, functions, aliases, options', async () => {
+    const options = { thread: mint.thread() };
+    const bash = async (command: string) => said(await call(sandbox, 'bash', { command }, options));
+    if (!(await bash('echo "$BASH_VERSION"')).startsWith('5')) return;
+    await bash(
+      'plain="it\'s"; list=(a "b c"); declare -A map=([k]="v 1"); greet() { echo "hello $1"; }; alias hi="echo aliased"; shopt -s extglob; set -o pipefail; export PATH="$PATH:/more"; readonly FIXED=7; unset TERM',
+    );
+    expect(
+      await bash(`echo "$plain \${list[1]} \${map[k]} $FIXED \${TERM-none}"; greet you; hi; false | true; echo $?`),
+    ).toBe("it's b c v 1 7 none\nhello you\naliased\n1\n[Exit code 0.]");
+    expect(await bash(`case $PATH in *:/more) echo "\${#list[@]}" ;; esac; shopt -q extglob && echo on`)).toBe(
+      '2\non\n[Exit code 0.]',
+    );
+    expect(await bash('set -x; set -eu')).toBe('++ set -eu\n[Exit code 0.]');
+    expect(await bash('echo "$nowhere"; echo not reached')).toMatch(/nowhere: unbound variable\n\[Exit code 1\.\]$/);
+    expect(await bash('set +xeu; echo still "$plain"')).toMatch(/^still it's\n\++ set \+xeu\n\[Exit code 0\.\]$/);
+    await call(sandbox, 'bash', { restart: true }, options);
+    expect(await bash('echo "[$plain]"; type greet >/dev/null 2>&1 || echo gone')).toBe('[]\ngone\n[Exit code 0.]');
+  });
+
+  it('bash gives each call the variables it is given, not those of an earlier one', async () => {
+    const thread = mint.thread();
+    const started = (token: string, command: string) => {
+      const env = { HTTPS_PROXY: `http://${token}@127.0.0.1:9`, http_proxy: token };
+      return call(withEnv(sandbox, env), 'bash', { command }, { thread });
+    };
+    await started('one', 'export MINE=1');
+    const later = await started('two', 'echo "$MINE $HTTPS_PROXY $http_proxy"');
+    expect(said(later)).toBe('1 http://two@127.0.0.1:9 two\n[Exit code 0.]');
   });
 
   it('bash keeps its state through a failing command and an explicit exit', async () => {
@@ -87,7 +127,7 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
     expect(text.length).toBeLessThan(110_000);
     expect(text).toMatch(/^first\nabcdefg/);
     expect(text).toMatch(/last\n\[Exit code 0\.\]$/);
-    expect(text).toMatch(/\[… \d+ characters left out …\]/);
+    expect(text).toMatch(/\[… \d+ bytes left out …\]/);
     expect(result.whole?.bytes.byteLength).toBe('first\n'.length + 6_000_000 + '\nlast\n'.length);
     const huge = await call(sandbox, 'bash', { command: 'yes abcdefg | head -c 48000000' });
     expect(said(huge)).toMatch(/\d+ bytes in its middle are lost/);

@@ -8,6 +8,8 @@ import type { Store } from '../store.ts';
 import { longTerminalView, terminalTail, terminalView } from './text-view.ts';
 
 const TAIL_LINES = 8;
+/** A model gets at most about as much: of what is larger a part was left out, and people are told. */
+const COLOURED_BYTES = 100 * 1024;
 
 /** Steps of a long output that are drawn, by blob or call. */
 const steps = new Map<string, number>();
@@ -36,12 +38,15 @@ function pictures(result: CallResult): TemplateResult | typeof nothing {
 function resultOutput(store: Store, call: ToolCall, result: CallResult): TemplateResult {
   const blob = result.blobs[0];
   const whole = blob ? store.blobs.get(blob.sha256) : undefined;
+  // What is kept only for its colours is shown in them without being asked for.
+  const coloured = blob?.media_type.startsWith('text/x-ansi') === true && blob.bytes <= COLOURED_BYTES;
+  if (blob && coloured && !whole) queueMicrotask(() => store.readBlob(blob));
   const text = whole?.state === 'here' ? whole.text : plainText(result.content);
   const body =
     text === ''
       ? html`<p class="quiet none">No output.</p>`
       : longTerminalView(text, 'Output', steps.get(call.id) ?? 1, () => more(store, call.id));
-  return html`${body}${blob && whole?.state !== 'here' ? cutNotice(store, blob) : nothing}${pictures(result)}`;
+  return html`${body}${blob && whole?.state !== 'here' && !(coloured && whole?.state !== 'failed') ? cutNotice(store, blob) : nothing}${pictures(result)}`;
 }
 
 /** What a call brought, in full as far as the record has it. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { plainText } from '../../../src/protocol/content.ts';
-import { bashOutcome } from '../../../src/tools/bash.ts';
+import { bashOutcome } from '../../../src/tools/bash-output.ts';
 import { capLines, capText } from '../../../src/tools/cap.ts';
 import { globPattern } from '../../../src/tools/glob-pattern.ts';
 import { extended } from '../../../src/tools/grep.ts';
@@ -27,13 +27,15 @@ describe('caps', () => {
     expect(capped.text.startsWith('line 0\nline 1\n')).toBe(true);
     expect(capped.text.endsWith('\nline 999')).toBe(true);
     expect(capped.text.length).toBeLessThan(1100);
-    expect(capped.text).toContain(`[… ${capped.removed} characters left out …]`);
+    expect(capped.text).toContain(`[… ${capped.removed} bytes left out …]`);
     expect(capText('short', 100)).toEqual({ text: 'short', removed: 0 });
   });
 
   it('never splits a character in two', () => {
     const capped = capText('😀'.repeat(1000), 101);
     expect(capped.text.isWellFormed()).toBe(true);
+    expect(capped.text).not.toContain('\ufffd');
+    expect(Buffer.byteLength(capped.text)).toBeLessThan(101 + '[… 4000 bytes left out …]'.length + 10);
     expect(capLines('😀'.repeat(10), 5).isWellFormed()).toBe(true);
   });
 
@@ -121,6 +123,30 @@ describe('the outcome of a command', () => {
     const outcome = bashOutcome({ ...result, stdout: bytes('x'.repeat(200_000)) }, 1000);
     expect(plainText(outcome.content).length).toBeLessThan(103_000);
     expect(outcome.whole?.bytes.byteLength).toBe(200_000);
+  });
+
+  it('folds what a terminal would, and keeps the colours beside the log for people', () => {
+    const raw = '10%\r100%\n\u001b[31mred\u001b[0m\n';
+    const outcome = bashOutcome({ ...result, stdout: bytes(raw), stderr: bytes('é\n') }, 1000);
+    expect(plainText(outcome.content)).toBe('100%\nred\né\n[Exit code 0.]');
+    expect(outcome.whole).toEqual({ media_type: 'text/x-ansi; charset=utf-8', bytes: bytes(`${raw}é\n`) });
+    expect(bashOutcome({ ...result, stdout: bytes('10%\r100%\n') }, 1000).whole).toBeUndefined();
+  });
+
+  it('caps by bytes, counts all that is left out', () => {
+    const line = '\u001b[32mé\u001b[0m\n';
+    const stdout = bytes(line.repeat(2_500_000));
+    const outcome = bashOutcome({ ...result, stdout }, 1000);
+    const shown = plainText(outcome.content);
+    expect(Buffer.byteLength(shown)).toBeLessThan(101 * 1024);
+    expect(Number(/\[… (\d+) bytes left out …\]/.exec(shown)?.[1])).toBeGreaterThan(20_000_000);
+    expect(outcome.whole?.bytes.byteLength).toBe(stdout.byteLength);
+  });
+
+  it('says lost of a command whose end nobody saw, after what it printed', () => {
+    const outcome = bashOutcome({ ...result, ended: 'lost', exitCode: null, stdout: bytes('so far\n') }, 1000);
+    expect(outcome.kind).toBe('lost');
+    expect(plainText(outcome.content)).toMatch(/^so far\n\[Lost: /);
   });
 
   it('says that bytes were lost between head and tail', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EventId } from '../../../src/protocol/ids.ts';
-import { bigOutput, editPending, long, twoThreads, unsafeMessage } from '../../fixtures/panel/sessions.ts';
+import { bigOutput, coloured, editPending, long, twoThreads, unsafeMessage } from '../../fixtures/panel/sessions.ts';
 import { hasBrowser, oneDesk, type PanelDesk, words } from './desk.ts';
 
 const top = (panel: PanelDesk) => panel.page.locator('.scroller').evaluate((scroller) => scroller.scrollTop);
@@ -138,6 +138,20 @@ describe.skipIf(!hasBrowser)('the conversation', { timeout: 40_000 }, () => {
     await panel.host({ type: 'blob', sha256: 'ab'.repeat(32), text, problem: null });
     await panel.page.getByRole('button', { name: /^Show more/ }).waitFor();
     expect(await panel.page.locator('.terminal', { hasText: /^1\n2\n3\n4\n/ }).count()).toBe(1);
+  });
+
+  it('shows output in the colours it was printed in, without being asked', async () => {
+    const panel = await desk.panel();
+    await panel.open(coloured());
+    await panel.page.getByRole('button', { name: /^bash cargo test/ }).click();
+    const [asked] = await panel.sentOf('read_blob');
+    expect(asked?.blob.sha256).toBe('cd'.repeat(32));
+    await panel.page.locator('.terminal', { hasText: 'passed' }).waitFor();
+    expect(await panel.page.getByRole('button', { name: 'Show all' }).count()).toBe(0);
+    const text = '\u001b[32mpassed\u001b[0m\n';
+    await panel.host({ type: 'blob', sha256: 'cd'.repeat(32), text, problem: null });
+    await panel.page.locator('.terminal .fg-green', { hasText: 'passed' }).waitFor();
+    expect(await panel.sentOf('read_blob')).toHaveLength(1);
   });
 
   it('names every outcome in words', async () => {
