@@ -48,9 +48,9 @@ describe('a toolbox for sandboxes that live for one call', () => {
   it('promises the model no shell that remembers, and has the same tools', () => {
     const about = (lifetime: 'session' | 'call') =>
       createToolbox({ agent: agent(), roster: [], depth: 0, lifetime }).find('bash')?.description;
-    expect(about('session')).toContain('stay for the next call');
+    expect(about('session')).toContain('stays for the next call');
     expect(about('call')).toContain('a fresh sandbox that ends with the call');
-    expect(about('call')).not.toContain('stay for the next call');
+    expect(about('call')).not.toContain('stays for the next call');
     expect(
       createToolbox({ agent: agent(), roster: [], depth: 0, lifetime: 'call' })
         .specs()
