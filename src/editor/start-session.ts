@@ -4,6 +4,7 @@ import { type Agent, modelId } from '../protocol/agent.ts';
 import { text } from '../protocol/content.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { Environment } from '../protocol/environment.ts';
+import { definitionOf, environmentProblems } from '../protocol/environment-rules.ts';
 import { mint, type SessionId, type VaultId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import { person } from './actions.ts';
@@ -40,6 +41,7 @@ export async function askForSession(
   const chosen = await chooseEnvironment(catalog.environments(), project);
   const environment = chosen && (await withDevcontainer(project, chosen));
   if (!environment) return undefined;
+  needUsable(environment);
   needUsable(environment);
   const vaults = await chooseVaults();
   if (!vaults) return undefined;
@@ -158,6 +160,16 @@ async function chooseEnvironment(all: readonly Environment[], project: Project):
     { title: 'Drover: where should it work?' },
   );
   return picked?.environment;
+}
+
+/** The catalog is a file that anyone may edit: what can't be kept must not be promised. */
+function needUsable(environment: Environment): void {
+  const problems = environmentProblems(definitionOf(environment), []);
+  if (problems.length === 0) return;
+  const words = problems.map(({ field, message }) => `${field}: ${message}`);
+  throw new Refusal(`The environment “${environment.name}” can't be used as it is. ${words.join(' ')}`, [
+    { title: 'Manage Environments', command: 'drover.manageEnvironments' },
+  ]);
 }
 
 function where({ config, name, workspace }: Environment): string {

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Desk } from '../support/desk.ts';
@@ -47,6 +47,16 @@ describe('an environment', () => {
     await eventually('the change in the folder', 20_000, async () => (await readdir(desk.folder)).includes('made.txt'));
     expect(await readFile(join(desk.folder, 'made.txt'), 'utf8')).toBe('made\n');
     await desk.record('what was applied', 10_000, ({ event }) => event.type === 'drover.changes_applied');
+
+    // What was not applied is not lost unasked.
+    const [work] = (await readdir(join(desk.folder, '.drover', 'work'))).filter((name) => !name.includes('.'));
+    await writeFile(join(desk.folder, '.drover', 'work', work ?? '', 'late.txt'), 'late\n');
+    await workbench.command('Drover: Archive Session');
+    await workbench.answerDialog(/lose 1 file it has changed/, 'Lose Them');
+    await desk.record('its copy to be gone', 20_000, ({ event }) => event.type === 'drover.workspace_discarded');
+    await eventually('the copy to be gone', 20_000, async () => {
+      return (await readdir(join(desk.folder, '.drover', 'work'))).length === 0;
+    });
   });
 
   it('without a sandbox says so wherever it is used, and asks before every call', async () => {
