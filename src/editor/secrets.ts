@@ -117,7 +117,7 @@ export class Secrets implements Disposable {
     for (const { event } of alarms) {
       if (!('name' in event) || typeof event.name !== 'string') continue;
       this.#host.alarm(
-        `Drover took ${event.name} out of what was about to be written into a session: a secret should have no way there. Look at what the session did just before; the value itself is not in the log.`,
+        `Drover took ${event.name} out of what was about to be written into a session. Unless somebody typed it, it should have no way there: look at what the session did just before. The value itself is not in the log.`,
       );
     }
   }

@@ -77,7 +77,7 @@ export function noticeView(store: Store, notice: Notice): TemplateResult {
       return question ? questionView(store, question, open.includes(question)) : html``;
     }
     case 'secret':
-      return html`<div class="notice bad">${icon('warning')}<div class="notice-text"><p>A secret, ${what.name}, was about to be ${what.where === 'model_request' ? 'sent to the model' : 'written to this session’s log'}, and was taken out. There should be no way for it to come there: see what the session did just before.</p></div>
+      return html`<div class="notice bad">${icon('warning')}<div class="notice-text"><p>A secret, ${what.name}, was about to be ${what.where === 'model_request' ? 'sent to the model' : 'written to this session’s log'}, and was taken out. Unless somebody typed it, there should be no way for it to come there: see what the session did just before.</p></div>
         ${iconButton('inspect', 'Inspect this alarm', () => store.select(notice.id), 'on-hover')}</div>`;
     case 'sandbox': {
       const { icon: sign, words } = SANDBOX[what.state];
