@@ -42,7 +42,6 @@ export async function askForSession(
   const environment = chosen && (await withDevcontainer(project, chosen));
   if (!environment) return undefined;
   needUsable(environment);
-  needUsable(environment);
   const vaults = await chooseVaults();
   if (!vaults) return undefined;
   const task = await vscode.window.showInputBox({
