@@ -7,7 +7,7 @@ import './approval-card.ts';
 import { ApprovalKeys } from './approval-keys.ts';
 import './composer.ts';
 import './conversation/list.ts';
-import { sessionChanges } from './checkpoints.ts';
+import { sessionChanges, threadChanges } from './checkpoints.ts';
 import { followClick } from './clicks.ts';
 import { tokens, usd } from './format.ts';
 import './inspector/inspector.ts';
@@ -151,7 +151,7 @@ export class Panel extends View {
         ({ id, name }) =>
           html`<button type="button" role="tab" id="tab-${id}" aria-selected=${store.tab === id} aria-controls="tabpanel" tabindex=${store.tab === id ? 0 : -1} @click=${() => store.showTab(id)}>${name}</button>`,
       )}</div>
-      ${child && store.tab === 'conversation' ? html`<span class="crumb">${icon('agent')}<span>${child.agentName}</span><button type="button" class="link-button" @click=${() => store.showThread(session.primary)}>Back to ${session.threads.get(session.primary)?.agentName}</button></span>` : nothing}
+      ${child && store.tab === 'conversation' ? html`<span class="crumb">${threadChanges(store, session, child.id)}${icon('agent')}<span>${child.agentName}</span><button type="button" class="link-button" @click=${() => store.showThread(session.primary)}>Back to ${session.threads.get(session.primary)?.agentName}</button></span>` : nothing}
     </div>`;
   }
 

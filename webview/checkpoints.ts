@@ -1,5 +1,5 @@
 import { html, nothing, type TemplateResult } from 'lit';
-import type { EventId } from '../src/protocol/ids.ts';
+import type { EventId, ThreadId } from '../src/protocol/ids.ts';
 import type { CheckpointAct } from '../src/protocol/panel.ts';
 import type { SessionState, ThreadInput, ToolCall } from '../src/session/state.ts';
 import { icon, iconButton } from './parts.ts';
@@ -53,14 +53,24 @@ export function inputFiles(store: Store, session: SessionState, input: ThreadInp
 
 /** In the header: all that the session's agents changed. */
 export function sessionChanges(store: Store, session: SessionState): TemplateResult | typeof nothing {
-  const call = lastChange(session);
+  const call = someChange(session, null);
   if (!call || readOnly(store)) return nothing;
   const act = () => ask(store, 'changes_by_session', call);
   return iconButton('diff-multiple', 'Changes by this session', act);
 }
 
-function lastChange(session: SessionState): EventId | null {
+/** Above a subagent's conversation: all that it changed. */
+export function threadChanges(store: Store, session: SessionState, thread: ThreadId): TemplateResult | typeof nothing {
+  const call = someChange(session, thread);
+  if (!call || readOnly(store)) return nothing;
+  return iconButton('diff-multiple', 'Changes by this thread', () => ask(store, 'changes_by_thread', call));
+}
+
+/** A call that changed files, of this thread or of any. */
+function someChange(session: SessionState, thread: ThreadId | null): EventId | null {
   if (!session.checkpoint) return null;
-  for (const call of session.calls.values()) if (call.checkpoints.length > 0) return call.id;
+  for (const call of session.calls.values()) {
+    if (call.checkpoints.length > 0 && (thread === null || call.thread === thread)) return call.id;
+  }
   return null;
 }

@@ -15,7 +15,7 @@ const exec = promisify(execFile);
 
 export type Checkpoint = EventOf<'drover.checkpoint'>;
 
-export const environment = (workspace: 'bind' | 'isolated' = 'bind'): Environment => ({
+const environment = (workspace: 'bind' | 'isolated'): Environment => ({
   id: mint.environment(),
   type: 'environment',
   name: 'Here',
@@ -62,10 +62,10 @@ export class Place {
     return new CheckpointStore({ root, privateFolder: this.#privateFolder, ...(env ? { env } : {}) });
   }
 
-  owner(): CheckpointOwner {
+  owner(workspace: 'bind' | 'isolated' = 'bind'): CheckpointOwner {
     return {
       session: this.session,
-      environment: environment(),
+      environment: environment(workspace),
       workspaceFolder: this.folder,
       record: async (drafts) => {
         this.drafts.push(...drafts);
@@ -85,9 +85,9 @@ export class Place {
   }
 
   /** The same folder and log, as another process finds them. */
-  restart(env?: NodeJS.ProcessEnv): void {
+  restart(env?: NodeJS.ProcessEnv, workspace: 'bind' | 'isolated' = 'bind'): void {
     this.store = this.open(env);
-    this.keeper = this.store.follow(this.owner());
+    this.keeper = this.store.follow(this.owner(workspace));
   }
 
   get checkpoints(): Checkpoint[] {

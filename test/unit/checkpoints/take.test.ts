@@ -210,6 +210,25 @@ describe('a checkpoint', () => {
     expect(await readFile(place.path('many/f599.txt'), 'utf8')).toBe('file 599\n');
   });
 
+  it('is of the session’s own copy where it works on one, with its repository left out, and not of the folder', async () => {
+    const place = await Place.open({ 'a.txt': '1' });
+    place.restart(undefined, 'isolated');
+    const early = await place.begin();
+    await place.end(early);
+    expect(place.drafts).toEqual([]);
+    const copy = `.drover/work/${place.session}`;
+    await place.write(`${copy}/a.txt`, '1');
+    await place.git('init', '-q', copy);
+    await place.call(async () => {
+      await place.write(`${copy}/a.txt`, 'in the copy');
+      await place.write('a.txt', 'in the folder');
+    });
+    expect(place.problems).toEqual([]);
+    expect(place.checkpoints.map(({ files }) => files)).toEqual([[], [{ path: 'a.txt', change: 'modified' }]]);
+    const [, [change] = []] = await place.store.changes(place.checkpoints.map(({ commit }) => commit));
+    expect((await place.store.blob(change?.after ?? '')).toString()).toBe('in the copy');
+  });
+
   it('passes over sockets, and counts hard links as files', async () => {
     const place = await Place.open({ 'a.txt': '1' });
     const server = createServer();

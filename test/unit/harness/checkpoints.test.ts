@@ -86,6 +86,22 @@ describe('checkpoints of a session', () => {
     await resting;
   });
 
+  it('that can’t be taken for want of git are told of once, and the session goes on', async () => {
+    const none: Checkpoints = {
+      follow: (owner) => {
+        const root = join(owner.workspaceFolder, '.drover');
+        return new CheckpointStore({ root, privateFolder: root, env: { PATH: '' } }).follow(owner);
+      },
+    };
+    const { rig } = await rigged({ agent: ALLOW_ALL, deps: { checkpoints: none } });
+    await rig.run(bash('echo x > x.txt'));
+    const state = await rig.say(bash('echo y > x.txt'));
+    expect(state.stopReason?.type).toBe('end_turn');
+    expect(await readFile(join(rig.folder, 'x.txt'), 'utf8')).toBe('y\n');
+    const told = eventsOf(await rig.records(), 'drover.checkpoint_failed').map(({ message }) => message);
+    expect(told).toEqual([expect.stringMatching(/^git was not found on this machine/)]);
+  });
+
   it('are not taken for a call that a person denies', async () => {
     const { rig } = await rigged({ agent: policy('always_ask') });
     const asking = await rig.run(bash('echo x > x.txt'));
