@@ -15,7 +15,7 @@ export interface GuardedPath {
 
 /** Nested repositories and submodules are looked for so deep, among so many folders. */
 const DEPTH = 3;
-const MAX_FOLDERS = 3_000;
+const MAX_FOLDERS = 1_000;
 const MAX_REPOSITORIES = 40;
 
 /**

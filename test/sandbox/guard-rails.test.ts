@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
 import type { EnvironmentConfig } from '../../src/protocol/environment.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { attacks } from './attacks.ts';
 import { makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
@@ -21,24 +21,6 @@ describeWith(engine, 'guard rails', () => {
     docker('ps', '--all', '--quiet', '--no-trunc', '--filter', `label=drover.workspace=${rig.workspace}`);
   const acquire = (image: string, more: Partial<EnvironmentConfig> = {}) =>
     rig.provider.acquire(rig.owner({ type: 'image', image, ...more } as EnvironmentConfig));
-
-  /** Everything that could put a file at a path; what of it worked. */
-  const attacks = async (sandbox: Sandbox, path: string): Promise<string> => {
-    const line = `
-      p=$1; d=\${p%/*}; [ "$d" = "$p" ] && d=.
-      try() { "$@" 2>/dev/null && echo "$*"; }
-      write() { mkdir -p "$(dirname "$1")" && echo evil >"$1"; }
-      replace() { mv "$1" "$1.moved" && write "$p"; }
-      link() { mkdir -p elsewhere && mv "$1" "$1.old" && ln -s elsewhere "$1"; }
-      [ -e "$p" ] && was=yes
-      try write "$p"; [ -n "$was" ] && try rm -rf "$p"
-      try replace "$p"; try link "$p"
-      while [ "$d" != . ]; do try replace "$d"; try link "$d"; d=$(dirname "$d"); done
-      grep -q evil "$p" 2>/dev/null && echo "evil in $p"
-      rm -rf elsewhere`;
-    const { stdout } = await sh(sandbox, `set -- '${path}'; ${line}`);
-    return textOf(stdout).trim();
-  };
 
   beforeAll(async () => {
     for (const ensure of [ensureTinyImage, ensureSampleImage]) {

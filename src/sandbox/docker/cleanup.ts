@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type Docker from 'dockerode';
 import { SandboxId, type SessionId } from '../../protocol/ids.ts';
+import type { GuardNotes } from '../guard-notes.ts';
 import type { Cleaned } from '../sandbox.ts';
 import { composeProject } from './devcontainer.ts';
-import type { GuardNotes } from './guard-notes.ts';
 import type { ImageNotes } from './image-notes.ts';
 import { LABEL, withLabels } from './labels.ts';
 

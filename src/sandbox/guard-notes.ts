@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { SandboxId } from '../../protocol/ids.ts';
-import { type GuardedPath, guardRails, identities, makeStandIns, removeStandIns } from '../guard-rails.ts';
+import { SandboxId } from '../protocol/ids.ts';
+import { type GuardedPath, guardRails, identities, makeStandIns, removeStandIns } from './guard-rails.ts';
 
 /** ms. No provisioning takes longer. */
 const OLD_MS = 60 * 60_000;
