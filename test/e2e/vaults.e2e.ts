@@ -1,11 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CredentialId, SessionId } from '../../src/protocol/ids.ts';
+import { placeholderFor } from '../../src/vault/placeholder.ts';
 import { Desk } from '../support/desk.ts';
 import { eventsOf } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 
 const VALUE = 'npm_e2eSecretValue0123456789';
+const LOOK = 'echo "found $NPM_TOKEN here"';
 
 /** All that Drover has written in the folder. */
 async function written(folder: string): Promise<string> {
@@ -56,6 +59,20 @@ describe('a vault', () => {
     expect(created?.vault_ids).toEqual([expect.stringMatching(/^vlt_/)]);
     expect(eventsOf(await desk.records(), 'drover.secret_alarm').length).toBeGreaterThan(0);
     await workbench.notification('took NPM_TOKEN out').first().waitFor({ timeout: 20_000 });
+    expect(await written(desk.folder)).not.toContain(VALUE);
+
+    // What a program in the sandbox finds under the name: this session's placeholder.
+    await workbench.command('Drover: Start Session');
+    await workbench.pick('Rehearsal');
+    await workbench.pick('Dev container');
+    await workbench.pick('Work');
+    await workbench.page.keyboard.press('Enter');
+    await answer(desk, 'in a sandbox of', `[rehearsal:call tool=bash] ${JSON.stringify({ command: LOOK })}`);
+    const result = await desk.record('the result', 120_000, ({ event }) => event.type === 'agent.tool_result');
+    const [looked] = eventsOf(await desk.records(), 'drover.session_created');
+    const { credentials } = JSON.parse(await readFile(join(desk.folder, '.drover', 'catalog.json'), 'utf8'));
+    const placeholder = placeholderFor(SessionId.parse(looked?.session_id), CredentialId.parse(credentials[0].id));
+    expect(JSON.stringify(result.event)).toContain(`found ${placeholder} here`);
     expect(await written(desk.folder)).not.toContain(VALUE);
 
     await workbench.treeAction(row, /Rotate/);
