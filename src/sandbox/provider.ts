@@ -50,7 +50,7 @@ class Provider implements SandboxProvider {
 
   constructor(options: ProviderOptions) {
     this.#docker = new DockerHands(options, this.#owners, this.#ending.signal);
-    this.#os = new OsHands(options);
+    this.#os = new OsHands(options, this.#owners);
     this.#host = new HostHands(options);
     const handsFor = (owner: SandboxOwner) => this.#handsFor(owner);
     this.#lasting = new Lasting(handsFor);

@@ -68,6 +68,8 @@ export interface EgressSession {
   session: SessionId;
   /** Absent = limited to package managers. */
   networking: Networking | undefined;
+  /** Where inside its files will lie, absolute, and at which port of loopback it is reached. Default: `INSIDE`. */
+  inside?: { folder: string; port: number };
   /** Asked for each time: a sandbox outlives the one it was made for. Undefined: nobody is there to be told or asked. */
   owner(): EgressOwner | undefined;
   /** Appends the ledger's `drover.egress` to the session's log. */
@@ -83,6 +85,8 @@ export interface InsideFile {
 
 /** One sandbox's way out. Ended by `close`. */
 export interface Gate {
+  /** Part of the address in `env`: who has it may use this way out. */
+  readonly token: string;
   /** Variables every process inside gets: where the proxy is, whom to trust, and the placeholders. */
   readonly env: Readonly<Record<string, string>>;
   /** The session's CA, and a bundle of it with the public ones. */
@@ -103,5 +107,5 @@ export interface Egress {
   open(session: EgressSession, token?: string): Promise<Gate>;
 }
 
-/** Where inside a sandbox the proxy is reached: always the same, so that a sandbox found again needs no new variables. */
-export const INSIDE = { host: '127.0.0.1', port: 3128 } as const;
+/** Where inside a container the proxy is reached: always the same, so that one found again needs no new variables. */
+export const INSIDE = { host: '127.0.0.1', port: 3128, folder: '/run/drover' } as const;

@@ -6,9 +6,10 @@ import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { environmentOf, makeRig, type Rig, SAMPLE, sh, textOf } from '../sandbox/rig.ts';
-import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { describeWith, docker, engineAvailable, osSandboxAvailable } from '../support/engine.ts';
 
 const engine = await engineAvailable();
+const os = await osSandboxAvailable();
 const PUBLIC = '127.7.7.7';
 
 let rig: Rig | undefined;
@@ -126,5 +127,30 @@ describeWith(engine, 'the way out of a container', () => {
     expect(await left()).toHaveLength(1);
     await rig.provider.remove(owner, 'over');
     await expect.poll(left).toEqual([]);
+  });
+});
+
+describeWith(os, 'the way out of a sandbox of the operating system', () => {
+  it('leads through the proxy too, with the environment’s rules, its own certificates and the ledger', async () => {
+    const { rig, url, networking } = await open();
+    const owner = rig.owner({ type: 'os' });
+    const sandbox = await rig.provider.acquire({ ...owner, environment: environmentOf({ type: 'os', networking }) });
+    const get = async (line: string) => textOf((await sh(sandbox, line)).stdout);
+    expect(await get(`curl -sS --max-time 5 ${url}/a?b=c 2>&1`)).toBe('GET /a?b=c ');
+    expect(await get(`curl -sS --max-time 5 http://evil.test/ 2>&1`)).toMatch(/not among the hosts/);
+    expect(await get(`curl -sS --max-time 5 --noproxy "*" http://${PUBLIC}:${new URL(url).port}/ 2>&1`)).toMatch(
+      /^curl: /,
+    );
+    expect(
+      await get('HTTP_PROXY= http_proxy=http://localhost:3128 curl -sSI --max-time 5 http://web.test/ 2>&1'),
+    ).toMatch(/407/);
+    expect(await get('curl -sS --max-time 5 -x socks5h://localhost:1080 http://evil.test/ 2>&1')).toMatch(/^curl: /);
+    expect(await get('cat "$SSL_CERT_FILE" | grep -c BEGIN')).toMatch(/^\d{2,}/);
+    await expect
+      .poll(() => rig.events.filter(({ type }) => type === 'drover.egress'), { timeout: 5_000 })
+      .toMatchObject([
+        { host: 'web.test', verdict: 'allowed', execution_id: expect.stringMatching(/^exec_/) },
+        { host: 'evil.test', verdict: 'refused', reason: 'not_listed' },
+      ]);
   });
 });

@@ -18,7 +18,7 @@ import { RelayWire } from './relay-wire.ts';
  * that listens there and carries connections to the egress proxy in this process. docs/security.md says why so.
  */
 
-const FOLDER = '/run/drover';
+const FOLDER = INSIDE.folder;
 const RELAY = 'relay';
 const SOCKET = 'proxy.sock';
 /** A user of its own: nothing else inside may end the relay or look into it. */

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import type { SandboxId, SessionId } from '../../protocol/ids.ts';
-import type { Draft } from '../../protocol/record.ts';
+import { egressSession } from '../egress-session.ts';
 import type { ProviderOptions } from '../provider.ts';
 import type { SandboxOwner } from '../sandbox.ts';
 import type { Engine } from './client.ts';
@@ -48,13 +48,7 @@ export class WaysOut {
   async #make(engine: Engine, owner: SandboxOwner, id: SandboxId, container?: Docker.Container) {
     const { egress, cacheFolder } = this.#options;
     if (!egress) return undefined;
-    const { config } = owner.environment;
-    const session = {
-      session: owner.session,
-      networking: 'networking' in config ? config.networking : undefined,
-      owner: () => (this.#owners.get(owner.session) ?? owner).egress,
-      record: (drafts: Draft[]) => (this.#owners.get(owner.session) ?? owner).record(drafts),
-    };
+    const session = egressSession(owner, this.#owners);
     const way = await WayOut.open({ egress, engine, id, session, cacheFolder }, container);
     this.#open.set(id, way);
     return way;

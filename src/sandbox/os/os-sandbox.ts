@@ -12,6 +12,7 @@ import { lookArgv, type RunnerCall, runArgv } from '../runner.ts';
 import { type Found, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
 import { Leftovers } from './leftovers.ts';
 import { configFor, type OsLimits, osRuntime, type RuntimeOptions } from './runtime.ts';
+import type { OsWayOut } from './way-out.ts';
 
 const DEFAULT_MAX_BYTES = 256 * 1024;
 /** The runner inside enforces the timeout; so long after it, we do. */
@@ -25,6 +26,8 @@ export interface OsSandboxOptions extends OsLimits {
   runtime: RuntimeOptions;
   /** Where PATH and the like come from; secrets in it are not passed on. */
   env: NodeJS.ProcessEnv;
+  /** Absent: it has none. */
+  wayOut?: OsWayOut | undefined;
 }
 
 /**
@@ -127,8 +130,10 @@ export class OsSandbox implements LivingSandbox {
   ): Promise<void> {
     const manager = await osRuntime(this.#options.runtime);
     const tmp = join(this.#options.folder, 'tmp');
-    // The runtime sets TMPDIR to a place of its own, so ours is set by the command itself.
-    const command = ['env', `TMPDIR=${tmp}`, ...argv].map(quoted).join(' ');
+    // The runtime sets TMPDIR and the proxy's variables to its own, so ours are set by the command itself.
+    const variables = { TMPDIR: tmp, ...(noted ? this.#options.wayOut?.envFor(noted) : {}), ...env };
+    const assigned = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+    const command = ['env', ...assigned, ...argv].map(quoted).join(' ');
     const config = configFor(this.#options, this.#options.runtime);
     const wrapped = await manager.wrapWithSandboxArgv(command, '/bin/sh', config);
     const [program, ...rest] = wrapped.argv;

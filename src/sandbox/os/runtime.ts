@@ -3,8 +3,10 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { SandboxManager as Manager, SandboxRuntimeConfig } from '@anthropic-ai/sandbox-runtime';
 import { messageOf } from '../../protocol/errors.ts';
+import { type GuardedPath, guardRails, makeStandIns } from '../guard-rails.ts';
 import { SandboxUnavailable } from '../sandbox.ts';
 import { forgetBridge, noteBridge, reapBridges } from './bridges.ts';
+import { OsDoor } from './door.ts';
 
 /** What one sandbox may touch. Absolute paths on this machine. */
 export interface OsLimits {
@@ -27,10 +29,15 @@ const SECRETS = `.ssh .gnupg .aws .azure .config/gcloud .config/gh .config/hub .
   .git-credentials .config/git/credentials .password-store .config/Code .config/anthropic .claude .claude.json`.split(
   /\s+/,
 );
-/** Of the workspace: run or trusted on the host, or (the last) the sessions' own logs. */
-const NOT_WRITABLE = ['.devcontainer', '.devcontainer.json', '.vscode', '.git/hooks', '.git/config', '.drover'];
 
 let started: Promise<typeof Manager> | undefined;
+let door: Promise<OsDoor> | undefined;
+
+/** The port the runtime leads its sandboxes to, opened at first need. */
+export function osDoor(): Promise<OsDoor> {
+  door ??= OsDoor.open();
+  return door;
+}
 
 /**
  * The runtime, loaded and started at first need; there is one per process. It fails closed: nothing runs if the
@@ -50,7 +57,10 @@ export function osRuntime(options: RuntimeOptions): Promise<typeof Manager> {
 /** Ends the runtime, if one was started. */
 export async function endOsRuntime(options: RuntimeOptions): Promise<void> {
   const running = started;
+  const opened = door;
   started = undefined;
+  door = undefined;
+  await opened?.then((one) => one.close()).catch(() => {});
   if (!running) return;
   await running.then((manager) => manager.reset()).catch(() => {});
   forgetBridge(options.bridges);
@@ -70,7 +80,9 @@ async function start(options: RuntimeOptions): Promise<typeof Manager> {
       'install bubblewrap, socat and ripgrep, or start Docker and use another environment',
     );
   try {
-    await SandboxManager.initialize(configFor(undefined, options));
+    const { port } = await osDoor();
+    const config = configFor(undefined, options);
+    await SandboxManager.initialize({ ...config, network: { ...config.network, httpProxyPort: port } });
   } catch (error) {
     throw unavailable(messageOf(error), 'start Docker and use an environment of type "devcontainer" or "image"');
   }
@@ -82,25 +94,31 @@ async function start(options: RuntimeOptions): Promise<typeof Manager> {
 const unavailable = (why: string, advice: string): SandboxUnavailable =>
   new SandboxUnavailable('container', `The operating system's sandbox can't start (${why}); ${advice}.`);
 
-/** Reading is open but for secrets, writing closed but for the workspace and the sandbox's own folder, network closed. */
+/** Reading is open but for secrets, writing closed but for the workspace and the sandbox's own folder. The runtime
+ * itself lets nobody out; what asks our door is let out by the sandbox's own rules. */
 export function configFor(limits: OsLimits | undefined, { seccompHelper }: RuntimeOptions): SandboxRuntimeConfig {
   const secrets = SECRETS.map((path) => join(homedir(), path)).filter((path) => existsSync(path));
-  const inWorkspace = (path: string) => (limits ? [join(limits.workspace, path)] : []);
+  const rails = limits ? freshRails(limits.workspace) : [];
+  const inWorkspace = (...how: GuardedPath['how'][]) =>
+    rails.filter((one) => limits && how.includes(one.how)).map(({ path }) => join(limits?.workspace ?? '', path));
   return {
     network: { allowedDomains: [], deniedDomains: [] },
     filesystem: {
-      denyRead: [
-        ...secrets,
-        ...inWorkspace('.drover'),
-        ...(limits?.original ? [join(limits.original, '.drover')] : []),
-      ],
+      denyRead: [...secrets, ...inWorkspace('hidden'), ...(limits?.original ? [join(limits.original, '.drover')] : [])],
       // An editor keeps its extensions' folders among its own settings, which are hidden.
       // A copy lies in the folder of the logs it must not see.
       allowRead: limits ? [limits.folder, ...(limits.original ? [limits.workspace] : [])] : [],
-      allowWrite: limits ? [limits.workspace, limits.folder] : [],
-      // One that does not exist would show up inside as an empty device.
-      denyWrite: NOT_WRITABLE.flatMap(inWorkspace).filter((path) => existsSync(path)),
+      // What is allowed once more by itself can be neither moved nor removed.
+      allowWrite: limits ? [limits.workspace, limits.folder, ...inWorkspace('anchor')] : [],
+      denyWrite: inWorkspace('read_only', 'hidden'),
     },
     ...(seccompHelper ? { seccomp: { applyPath: seccompHelper } } : {}),
   };
+}
+
+/** As the folder is now: each call has mounts of its own. One that does not exist would show up inside as an empty device. */
+function freshRails(workspace: string): GuardedPath[] {
+  const { guarded, standIns } = guardRails(workspace);
+  makeStandIns(workspace, standIns);
+  return guarded;
 }

@@ -3,13 +3,20 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream';
 import type { ExecutionId } from '../../protocol/ids.ts';
 import { ExecutionId as ExecutionIdSchema } from '../../protocol/ids.ts';
-import type { EgressOwner, EgressSession, Gate, InsideFile, SessionSecrets } from '../egress.ts';
+import {
+  type EgressOwner,
+  type EgressSession,
+  type Gate,
+  INSIDE,
+  type InsideFile,
+  type SessionSecrets,
+} from '../egress.ts';
 import { DialingAgent } from './agents.ts';
 import type { SessionAuthority } from './authority.ts';
 import type { Dialer } from './dial.ts';
 import { destination, exchange, tell } from './exchange.ts';
 import { isAllowed, isBound, parseAuthority, type Target } from './hosts.ts';
-import { insideEnv, insideFiles, proxyEnv } from './inside.ts';
+import { type Inside, insideEnv, insideFiles, proxyEnv } from './inside.ts';
 import { Ledger } from './ledger.ts';
 import { Refused } from './refused.ts';
 import { type Inner, type TunnelContext, tunnel } from './tunnel.ts';
@@ -33,7 +40,8 @@ export class SessionGate implements Gate {
   readonly env: Readonly<Record<string, string>>;
   readonly files: readonly InsideFile[];
   readonly #session: EgressSession;
-  readonly #token: string;
+  readonly token: string;
+  readonly #inside: Inside;
   readonly #placeholders: Readonly<Record<string, string>>;
   readonly #context: TunnelContext;
   readonly #ledger: Ledger;
@@ -45,11 +53,12 @@ export class SessionGate implements Gate {
   constructor(session: EgressSession, parts: GateParts) {
     const { secrets } = parts;
     this.#session = session;
-    this.#token = parts.token ?? randomBytes(24).toString('base64url');
+    this.#inside = session.inside ?? INSIDE;
+    this.token = parts.token ?? randomBytes(24).toString('base64url');
     this.#ledger = new Ledger((drafts) => session.record(drafts));
     this.#placeholders = secrets?.env ?? {};
-    this.env = { ...this.#placeholders, ...insideEnv(NOBODY, this.#token) };
-    this.files = insideFiles(parts.authority.certificate, parts.trusted);
+    this.env = { ...this.#placeholders, ...insideEnv(NOBODY, this.token, this.#inside) };
+    this.files = insideFiles(parts.authority.certificate, parts.trusted, this.#inside);
     this.#plain = new DialingAgent(({ host, port }) =>
       parts.dialer.tcp({ scheme: 'http', host: (host ?? '').replace(/^\[|\]$/g, ''), port: Number(port) }),
     );
@@ -68,7 +77,7 @@ export class SessionGate implements Gate {
   }
 
   envFor(execution: ExecutionId): Readonly<Record<string, string>> {
-    return { ...this.#placeholders, ...proxyEnv(execution, this.#token) };
+    return { ...this.#placeholders, ...proxyEnv(execution, this.token, this.#inside) };
   }
 
   accept(connection: Duplex): void {
@@ -182,7 +191,7 @@ export class SessionGate implements Gate {
       .toString('utf8')
       .split(':');
     const given = Buffer.from(rest.join(':'));
-    const token = Buffer.from(this.#token);
+    const token = Buffer.from(this.token);
     if (given.length !== token.length || !timingSafeEqual(given, token)) return null;
     return /^exec_[0-9A-Za-z]{1,40}$/.test(user) ? ExecutionIdSchema.parse(user) : undefined;
   }
