@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { homedir } from 'node:os';
@@ -8,6 +9,7 @@ import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { describeWith, osSandboxAvailable } from '../support/engine.ts';
+import { attacks } from './attacks.ts';
 import { crashUnder } from './crash.ts';
 import { makeRig, type Rig, sh, textOf, types } from './rig.ts';
 import { toolSuite } from './tool-suite.ts';
@@ -37,6 +39,14 @@ describeWith(available, 'the operating system’s own sandbox', () => {
     expect(textOf(result.stderr).match(/Read-only file system|Permission denied/g)).toHaveLength(2);
     expect(await readdir(rig.cache)).not.toContain('away.txt');
     expect(await readdir(homedir())).not.toContain('drover-test-out.txt');
+  });
+
+  it('write-protects what the host would run, whether it is there yet or not', async () => {
+    execFileSync('git', ['-C', rig.workspace, 'init', '--quiet']);
+    for (const path of ['.vscode/tasks.json', '.devcontainer/devcontainer.json', '.devcontainer.json'])
+      expect([path, await attacks(sandbox, path)]).toEqual([path, '']);
+    for (const path of ['.git/config', '.git/hooks/pre-commit'])
+      expect([path, await attacks(sandbox, path)]).toEqual([path, '']);
   });
 
   it('can’t reach what says whose it is', async () => {
