@@ -1,7 +1,10 @@
 /** ms. A sync that takes less holds the event loop no longer than other work does that is done in one go. */
 const QUICK_MS = 1;
-/** So many quick ones are needed to begin with, and for each ms that a sync takes. */
-const PRICE = 32;
+/**
+ * So many quick ones are needed to begin with, and for each ms that a sync takes. Handing one over costs about 1/16 ms:
+ * so a stall of some ms that is met here holds the loop no longer than handing over all the quick ones would have.
+ */
+const PRICE = 16;
 /** No more are needed, whatever the disk has done: its bad hour is over some time. */
 const MOST_OWED = 8 * PRICE;
 /** ms. After so much of it the event loop gets its turn, however quick each sync was. */
@@ -12,7 +15,7 @@ const TURN_MS = 4;
  * two switches of threads: nothing beside a disk's usual milliseconds, but half as much again as the sync where the disk
  * is very quick. Such a disk may stall all the same, and then the loop is held for that once, as it might have been by
  * the write just before. So a slow sync has its price: many more that are quick, in another thread, before one is done
- * here again. All in all a stall of the disk is met here so seldom that it costs less than the handing over.
+ * here again.
  */
 export class SyncPace {
   /** Quick syncs that are still to be seen. */
