@@ -70,8 +70,9 @@ function configProblems(config: EnvironmentConfig): FieldProblem[] {
 const insideFolder = (path: string): boolean =>
   /\.json$/.test(path) && !/^([/\\]|[A-Za-z]:)/.test(path) && !path.split(/[/\\]/).includes('..');
 
-/** A bare name, or `*.` and a domain; an address of four numbers is a name here, too. */
-const HOST = /^(\*\.)?([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
+/** A bare name, or `*.` and a domain, with a port if it is not the usual one; four numbers are a name here, too. */
+const HOST =
+  /^(\*\.)?([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(:[1-9]\d{0,4})?$/;
 
 function networkProblems(networking: Networking | undefined): FieldProblem[] {
   if (networking?.type !== 'limited') return [];
@@ -81,7 +82,7 @@ function networkProblems(networking: Networking | undefined): FieldProblem[] {
       : [
           {
             field: `config.networking.allowed_hosts.${n}`,
-            message: `“${host}” is no host name: write it without scheme, port or path; *.example.com means all below it.`,
+            message: `“${host}” is no host name: write it without scheme or path; *.example.com means all below it.`,
           },
         ],
   );

@@ -17,7 +17,7 @@ export const Networking = z.discriminatedUnion('type', [
   z.object({ type: z.literal('unrestricted') }),
   z.object({
     type: z.literal('limited'),
-    /** Bare host names, or `*.` and a domain for all hosts below it. */
+    /** Bare host names, or `*.` and a domain for all hosts below it; `name:port` where it is neither 80 nor 443. */
     allowed_hosts: z.array(z.string().min(1)),
     /** The registries of the usual package managers. Absent = false. */
     allow_package_managers: z.boolean().optional(),

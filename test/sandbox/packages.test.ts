@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
 import type { Packages } from '../../src/protocol/environment.ts';
+import { createEgress } from '../../src/vault/proxy.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
 import { makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
@@ -12,6 +15,8 @@ import { makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 /** The sample's image with the npm of this machine and two packages in a folder: nothing is asked of any registry. */
 const WITH_NPM = 'drover-test-npm:latest';
 
+/** Where the stand-in registry listens. */
+const REGISTRY = '127.7.7.8';
 /** Entries are data for their manager, never words for a shell. */
 const ODD = '/packages/bye $(touch ran); touch ran.tgz';
 
@@ -78,11 +83,50 @@ describeWith(await engineAvailable(), 'the packages of an environment', () => {
     expect(docker('ps', '--all', '--quiet', '--filter', 'name=drover-installing')).toBe('');
   });
 
+  it('come from a registry through the way out alone, and only if the environment lets them', async () => {
+    const { server, port, asked } = await registry();
+    const egress = createEgress({ resolve: async () => [REGISTRY], privateRanges: [`${REGISTRY}/32`] });
+    const far = await makeRig({ egress });
+    const from = (allowed_hosts: string[]) => ({
+      ...image({ npm: [`http://npm.test:${port}/far-1.0.0.tgz`] }),
+      networking: { type: 'limited' as const, allowed_hosts },
+    });
+    try {
+      await expect(far.provider.acquire(far.owner(from(['other.test'])))).rejects.toThrow(/^npm could not install/);
+      expect(asked).toEqual([]);
+      const sandbox = await far.provider.acquire(far.owner(from([`npm.test:${port}`])));
+      expect(textOf((await sh(sandbox, 'say-far; env | grep -c far')).stdout)).toBe('far from a package\n0\n');
+      expect(new Set(asked)).toEqual(new Set([`GET npm.test:${port} /far-1.0.0.tgz`]));
+      // The way's own settings are those of the new sandbox, not those the packages were installed with.
+      const { Config } = JSON.parse(docker('inspect', '--format', '{{json .}}', cached()[0] ?? ''));
+      expect(JSON.stringify(Config.Env)).not.toMatch(/proxy/i);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+      await far.clear();
+    }
+  });
+
   it('of a manager that the image does not have fail in words, in the order of the managers', async () => {
     const failing = rig.provider.acquire(rig.owner(image({ pip: ['x'], npm: ['y'], gem: ['z'] }, TINY)));
     await expect(failing).rejects.toThrow(`The image ${TINY} has no gem, so nothing can be installed with gem`);
   });
 });
+
+/** A registry of the test's own, with one package: what it was asked for, in order. */
+async function registry(): Promise<{ server: Server; port: number; asked: string[] }> {
+  const folder = await makeFolder('drover-registry-');
+  await pack(folder, 'far');
+  const tarball = await readFile(join(folder, 'out/far-1.0.0.tgz'));
+  await rm(folder, { recursive: true, force: true });
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.headers.host} ${request.url}`);
+    response.end(tarball);
+  });
+  await new Promise<void>((resolve) => server.listen(0, REGISTRY, resolve));
+  return { server, port: (server.address() as AddressInfo).port, asked };
+}
 
 async function addNpm(): Promise<void> {
   const folder = await makeFolder('drover-npm-');

@@ -84,7 +84,7 @@ describe('a definition of an environment', () => {
   });
 
   it('names hosts as names, and its devcontainer.json inside the folder', () => {
-    const hosts = ['https://a.test', 'a.test:443', 'a.test/x', '*', '*.', 'a..test', 'fine.test', '10.0.0.1', ''];
+    const hosts = ['https://a.test', 'a.test:', 'a.test/x', '*', '*.', 'a..test', 'fine.test:8080', '10.0.0.1', ''];
     const limited = { type: 'limited', allowed_hosts: hosts.slice(0, 8) };
     expect(fields({ name: 'x', config: { type: 'os', networking: limited } })).toEqual(
       [0, 1, 2, 3, 4, 5].map((n) => `config.networking.allowed_hosts.${n}`),
