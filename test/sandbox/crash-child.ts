@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EnvironmentConfig } from '../../src/protocol/environment.ts';
+import { EnvironmentConfig, SandboxLifetime } from '../../src/protocol/environment.ts';
 import { ExecutionId, SessionId } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
@@ -16,6 +16,7 @@ const Input = z.object({
   cache: z.string(),
   environment: EnvironmentConfig,
   command: z.string(),
+  lifetime: SandboxLifetime,
 });
 const input = Input.parse(JSON.parse(process.argv[2] ?? ''));
 
@@ -27,7 +28,7 @@ const provider = createSandboxProvider({
 });
 const sandbox = await provider.acquire({
   session: input.session,
-  environment: environmentOf(input.environment),
+  environment: { ...environmentOf(input.environment), lifetime: input.lifetime },
   workspaceFolder: input.workspace,
   record: async () => {},
 });

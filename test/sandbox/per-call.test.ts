@@ -5,6 +5,7 @@ import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox, SandboxOwner } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
+import { crashUnder } from './crash.ts';
 import { makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
 
 const image = { type: 'image' as const, image: TINY };
@@ -120,6 +121,28 @@ describeWith(await engineAvailable(), 'a sandbox for each call', () => {
     await settled(1);
     await next.dispose();
     expect(containers()).toEqual([]);
+  });
+
+  it('finds a call whose process was killed under it, waits for it, and lets its sandbox go then', async () => {
+    const {
+      owner: of,
+      id,
+      executionId,
+    } = await crashUnder(rig, image, 'echo begun; sleep 4; echo once >>once.txt', 'call');
+    const open = new Set<SandboxId>([id]);
+    const heir = { ...of, acting: () => open };
+    const other = await rig.provider.acquire(heir);
+    const found = await rig.provider.attach(heir, id);
+    const looked = await found?.lookup(executionId);
+    // On a slow machine it may have ended by now: the one is as good as the other.
+    const ended = looked?.found === 'finished' ? looked.result : undefined;
+    const result = looked?.found === 'running' ? await looked.wait(AbortSignal.timeout(20_000)) : ended;
+    expect(result && textOf(result.stdout)).toBe('begun\n');
+    expect(textOf((await sh(other, 'cat once.txt')).stdout)).toBe('once\n');
+    open.clear();
+    rig.provider.release(heir, id);
+    rig.provider.release(heir, other.id);
+    await settled(1);
   });
 
   it('says that a call is lost whose sandbox died under it, and the next one has its own', async () => {
