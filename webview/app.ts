@@ -11,6 +11,7 @@ import { sessionChanges, threadChanges } from './checkpoints.ts';
 import { followClick } from './clicks.ts';
 import { tokens, usd } from './format.ts';
 import './inspector/inspector.ts';
+import './network/network.ts';
 import { icon, iconButton, tip } from './parts.ts';
 import type { Tab } from './saved.ts';
 import { sandboxWords, sessionWords, type Words } from './status.ts';
@@ -29,6 +30,7 @@ const TICK_MS = 1000;
 const TABS: readonly { id: Tab; name: string }[] = [
   { id: 'conversation', name: 'Conversation' },
   { id: 'timeline', name: 'Timeline' },
+  { id: 'network', name: 'Network' },
 ];
 
 /** The whole panel of one session. */
@@ -94,13 +96,20 @@ export class Panel extends View {
         <main class="middle">
           ${this.#tabBar(session)}
           <div class="tab-panel" role="tabpanel" id="tabpanel" aria-labelledby="tab-${store.tab}">
-            ${store.tab === 'conversation' ? html`<drover-conversation .store=${store}></drover-conversation>` : html`<drover-timeline .store=${store}></drover-timeline>`}
+            ${this.#view(store.tab)}
           </div>
           <drover-composer .store=${store}></drover-composer>
         </main>
         ${inspecting ? html`<aside class="side inspector-side" aria-label="Inspector"><drover-inspector .store=${store}></drover-inspector></aside>` : nothing}
         ${store.drawer ? html`<div class="scrim" @click=${() => store.toggleDrawer(store.drawer ?? 'tree')}></div>` : nothing}
       </div>${this.#live()}`;
+  }
+
+  #view(tab: Tab): TemplateResult {
+    const { store } = this;
+    if (tab === 'timeline') return html`<drover-timeline .store=${store}></drover-timeline>`;
+    if (tab === 'network') return html`<drover-network .store=${store}></drover-network>`;
+    return html`<drover-conversation .store=${store}></drover-conversation>`;
   }
 
   #opening(): TemplateResult {
@@ -158,7 +167,9 @@ export class Panel extends View {
   readonly #onTabKey = (event: KeyboardEvent): void => {
     if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
     event.preventDefault();
-    const other = TABS.find((tab) => tab.id !== this.store.tab);
+    const at = TABS.findIndex((tab) => tab.id === this.store.tab);
+    const step = event.key === 'ArrowRight' ? 1 : TABS.length - 1;
+    const other = TABS[(at + step) % TABS.length];
     if (!other) return;
     this.store.showTab(other.id);
     this.#tabs.value?.querySelector<HTMLElement>(`#tab-${other.id}`)?.focus();

@@ -1,7 +1,8 @@
 import { type AnyEvent, isKnown, type KnownEvent } from '../src/protocol/event.ts';
-import type { EventId, SandboxId, ThreadId } from '../src/protocol/ids.ts';
+import type { EventId, ExecutionId, SandboxId, ThreadId } from '../src/protocol/ids.ts';
 import type { LogRecord } from '../src/protocol/record.ts';
 import type { SandboxState } from '../src/session/state.ts';
+import { NetworkLedger } from './network/ledger.ts';
 import { sandboxName } from './status.ts';
 
 /** One provisioning of a sandbox, for the timeline. */
@@ -49,7 +50,9 @@ export class RecordIndex {
   readonly #stories = new Map<EventId, LogRecord[]>();
   readonly #beforeRequest = new Map<ThreadId, LogRecord[]>();
   readonly #provisionings = new Map<SandboxId, EventId>();
+  readonly #calls = new Map<ExecutionId, EventId>();
   readonly sandboxes: SandboxSpan[] = [];
+  readonly network = new NetworkLedger();
 
   add(record: LogRecord): void {
     const event = record.event;
@@ -60,7 +63,8 @@ export class RecordIndex {
         return;
       }
       if (event.type === 'span.model_request_start' && record.thread) this.#joinRequest(record, record.thread);
-      const subject = partOf(event) ?? this.#reservationOf(event) ?? this.#sandboxStory(event, record);
+      const subject =
+        this.#connectionOf(event) ?? partOf(event) ?? this.#reservationOf(event) ?? this.#sandboxStory(event, record);
       if (subject) this.#subjects.set(event.id, subject);
     }
     this.#tell(this.subject(event.id), record);
@@ -105,6 +109,14 @@ export class RecordIndex {
 
   #reservationOf(event: KnownEvent): EventId | null {
     return event.type === 'drover.budget_settled' ? this.subject(event.reservation_id) : null;
+  }
+
+  /** What a call did on the network is part of its story. */
+  #connectionOf(event: KnownEvent): EventId | null {
+    if (event.type === 'drover.tool_started') this.#calls.set(event.execution_id, event.tool_use_id);
+    if (event.type !== 'drover.egress') return null;
+    this.network.add(event);
+    return event.execution_id ? (this.#calls.get(event.execution_id) ?? null) : null;
   }
 
   #sandboxStory(event: KnownEvent, record: LogRecord): EventId | null {

@@ -6,7 +6,7 @@ export interface Anchor {
   offset: number;
 }
 
-export type Tab = 'conversation' | 'timeline';
+export type Tab = 'conversation' | 'timeline' | 'network';
 
 /**
  * What survives a reload of the window. The host's serializer needs `sessionId` and nothing else;
@@ -36,7 +36,7 @@ export function readSaved(value: unknown): Saved {
   return {
     sessionId: typeof from.sessionId === 'string' ? (from.sessionId as SessionId) : null,
     thread: typeof from.thread === 'string' ? (from.thread as ThreadId) : null,
-    tab: from.tab === 'timeline' ? 'timeline' : 'conversation',
+    tab: from.tab === 'timeline' || from.tab === 'network' ? from.tab : 'conversation',
     draft: typeof from.draft === 'string' ? from.draft : '',
     anchor: readAnchor(from.anchor),
   };

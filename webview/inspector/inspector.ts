@@ -2,6 +2,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { LogRecord } from '../../src/protocol/record.ts';
 import { callFiles, momentFiles } from '../checkpoints.ts';
 import { clock } from '../format.ts';
+import { callNetwork } from '../network/network.ts';
 import { icon, iconButton } from '../parts.ts';
 import { View } from '../view.ts';
 import { type Fact, storyOf } from './facts.ts';
@@ -27,6 +28,7 @@ export class Inspector extends View {
           ? nothing
           : html`<h3>Left out of the context</h3><ul class="left-out">${story.leftOut.map((one) => html`<li><button type="button" class="link-button mono" @click=${() => store.select(one.id)}>${one.id}</button> <span class="quiet">${one.text}</span></li>`)}</ul>`
       }
+      ${callNetwork(store, call?.execution?.id)}
       <h3>Records</h3>
       ${store.index.story(id).map((record) => this.#record(record))}`;
   }
