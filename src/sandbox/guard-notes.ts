@@ -1,4 +1,14 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { SandboxId } from '../protocol/ids.ts';
@@ -60,6 +70,25 @@ export class GuardNotes {
     if (!note) return false;
     const now = identities(note.folder, note.guarded);
     return note.guarded.every(({ path }) => now[path] === note.identities[path]);
+  }
+
+  /**
+   * Removes what no mount can keep away, because it must not exist at all: a `commondir` in a repository, with which
+   * git takes its configuration from wherever that file says. Returns what was removed.
+   */
+  sweep(sandbox: SandboxId): string[] {
+    const note = this.#read(sandbox);
+    if (!note) return [];
+    const repositories = note.guarded.filter(({ path, how }) => how === 'anchor' && /(^|\/)\.git$/.test(path));
+    return repositories
+      .map(({ path }) => `${path}/commondir`)
+      .filter((path) => !note.guarded.some((one) => one.path === path))
+      .filter((path) => {
+        const file = join(note.folder, path);
+        if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return false;
+        rmSync(file, { recursive: true, force: true });
+        return true;
+      });
   }
 
   /**

@@ -58,6 +58,15 @@ describeWith(engine, 'guard rails', () => {
     expect(await readFile(join(rig.workspace, '.git/config'), 'utf8')).not.toContain('evil');
   });
 
+  it('let no repository be led to a configuration from inside', async () => {
+    git(rig.workspace, 'init', '--quiet');
+    const sandbox = await acquire(SAMPLE);
+    await sh(sandbox, 'mkdir evil && cp -r .git/* evil/ && printf ../evil >.git/commondir');
+    expect(await readdir(join(rig.workspace, '.git'))).not.toContain('commondir');
+    expect(rig.progress.join('\n')).toMatch(/\.git\/commondir was made in the sandbox and removed/);
+    expect(git(rig.workspace, 'rev-parse', '--git-common-dir')).toBe('.git\n');
+  });
+
   it('hold over the file that stands for .git in a worktree or submodule, and over nested repositories', async () => {
     const other = join(rig.cache, 'other');
     await mkdir(other, { recursive: true });
@@ -197,6 +206,7 @@ describeWith(engine, 'guard rails', () => {
       folder: rig.workspace,
       target: sandbox.workspace,
       guarded: [{ path: '.vscode', how: 'read_only' as const }],
+      wayOut: { type: 'bind' as const, source: '', target: '/run/drover', readOnly: true },
     };
     expect(weakness(info, promised)).toBeUndefined();
     const more = { ...promised, guarded: [{ path: 'src', how: 'read_only' as const }] };

@@ -16,8 +16,10 @@ const AT_ONCE = 0.0001;
 describeWith(engine, 'housekeeping', () => {
   let rig: Rig;
   const made: SandboxProvider[] = [];
-  const provider = (limits: { living: number; idleMinutes: number }) => {
-    const one = createSandboxProvider({ ...rig.options, limits: () => limits, idleCheckMs: 50 });
+  const provider = (limits: { living: number | (() => number); idleMinutes: number }) => {
+    const { living, idleMinutes } = limits;
+    const now = () => ({ living: typeof living === 'number' ? living : living(), idleMinutes });
+    const one = createSandboxProvider({ ...rig.options, limits: now, idleCheckMs: 50 });
     made.push(one);
     return one;
   };
@@ -98,8 +100,12 @@ describeWith(engine, 'housekeeping', () => {
   });
 
   it('makes room by stopping the one that was idle the longest, and says so when all are in use', async () => {
-    const before = docker('ps', '--quiet', '--filter', 'label=drover.inside').split('\n').filter(Boolean).length;
-    const one = provider({ living: before + 2, idleMinutes: 0 });
+    // Others may use the same engine meanwhile.
+    const others = () => {
+      const running = docker('ps', '--format', '{{.Label "drover.workspace"}}', '--filter', 'label=drover.inside');
+      return running.split('\n').filter((workspace) => workspace && workspace !== rig.workspace).length;
+    };
+    const one = provider({ living: () => others() + 2, idleMinutes: 0 });
     const first = rig.owner(image);
     const second = another(first);
     const third = another(first);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { Environment } from '../../protocol/environment.ts';
 import { messageOf } from '../../protocol/errors.ts';
@@ -28,6 +29,8 @@ import { WaysOut } from './ways-out.ts';
 
 /** How often idle containers are looked for, in ms. */
 const IDLE_CHECK_MS = 15_000;
+/** ms. */
+const RELAY_ENDS_MS = 500;
 /** Seconds that a container gets to end by itself before it is killed. Ours ends at once when told to. */
 const STOP_S = 3;
 
@@ -361,13 +364,17 @@ export class DockerHands implements Hands {
   }
 
   #keeper(of: Keeping): Keeper {
-    const { owner, id, container } = of;
+    const { owner, id } = of;
     const lose = async (reason: string, cause?: unknown): Promise<SandboxLost> => {
       await this.#tellLost(owner, id, reason);
       return new SandboxLost(`The sandbox was lost (${reason}); the next call gets a fresh one.`, { cause });
     };
     return {
       guarded: () => this.#notes.hold(id),
+      after: async () => {
+        for (const path of this.#notes.sweep(id))
+          owner.onProgress?.(`${path} was made in the sandbox and removed: git would have run what it leads to`);
+      },
       env: (execution) => this.#ways.get(id)?.envFor(execution) ?? {},
       stop: async () => {
         this.#notes.rest(id, true);
@@ -379,7 +386,7 @@ export class DockerHands implements Hands {
         if (!this.#notes.renew(id)) throw await lose('what has to be write-protected in this folder has changed');
         try {
           await this.#start(of);
-          await this.#ways.get(id)?.enter(container);
+          await this.#enterAgain(of);
           this.#notes.rest(id, false);
           return await this.#settle(of, true);
         } catch (error) {
@@ -387,6 +394,15 @@ export class DockerHands implements Hands {
         }
       },
     };
+  }
+
+  /** The relay of before may take a moment to end, and there is room for one. */
+  async #enterAgain({ id, container }: Keeping): Promise<void> {
+    const way = this.#ways.get(id);
+    await way?.enter(container).catch(async () => {
+      await sleep(RELAY_ENDS_MS);
+      await way.enter(container);
+    });
   }
 
   /** Starts a container whether it is stopped or runs: its mounts are made anew, its files stay. */
