@@ -31,6 +31,7 @@ describe('The extension', () => {
       'drover.vaults',
       'drover.pendingApprovals',
       'drover.activeRunning',
+      'drover.activeIsolated',
       'drover.noSessions',
     ];
     for (const name of named) assert.ok(known.has(name) || others.includes(name), `${name} exists`);
