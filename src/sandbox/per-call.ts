@@ -76,8 +76,7 @@ export class PerCall {
 
   /** The result of the call that ran in it is in the log, or it was never used. */
   release(owner: SandboxOwner, id: SandboxId): void {
-    const session = this.#session(owner);
-    if (!session.busy.delete(id)) return;
+    if (!this.#sessions.get(owner.session)?.busy.delete(id)) return;
     this.#end(owner, id, 'Its call has ended.');
   }
 

@@ -6,6 +6,7 @@ import { DockerHands } from './docker/hands.ts';
 import { examine } from './examine.ts';
 import type { Hands } from './hands.ts';
 import { HostHands } from './host/hands.ts';
+import { removeLeftCopies } from './isolated/copy.ts';
 import { Lasting } from './lasting.ts';
 import { OsHands } from './os/hands.ts';
 import { PerCall } from './per-call.ts';
@@ -91,6 +92,7 @@ class Provider implements SandboxProvider {
   }
 
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
+    await removeLeftCopies(workspaceFolder).catch(() => undefined);
     const counts = [this.#docker, this.#os, this.#host].map((hands) =>
       hands.reap(workspaceFolder, keep).catch(() => 0),
     );

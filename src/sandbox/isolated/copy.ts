@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../protocol/errors.ts';
-import type { SessionId } from '../../protocol/ids.ts';
+import { SessionId } from '../../protocol/ids.ts';
 import { draft } from '../../protocol/record.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { type Base, copyPaths, readBase, stampOf, writeBase } from './base.ts';
@@ -80,6 +80,22 @@ export async function removeCopy(workspaceFolder: string, session: SessionId): P
   });
   await rm(base, { force: true });
   await rm(partial, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** A copy may be there a little before its session, so only one that is older, in ms, can have been left over. */
+const LEFT_OVER_MS = 60 * 60_000;
+
+/** Removes the copies of sessions that are no longer there: a crash came between the one and the other. */
+export async function removeLeftCopies(workspaceFolder: string): Promise<void> {
+  const root = join(workspaceFolder, '.drover');
+  const names = await readdir(join(root, 'work')).catch(() => []);
+  for (const name of names) {
+    const session = SessionId.safeParse(name.split('.', 1)[0]).data;
+    const info = await lstat(join(root, 'work', name)).catch(() => undefined);
+    if (!session || !info || Date.now() - info.ctimeMs < LEFT_OVER_MS) continue;
+    const known = await lstat(join(root, 'sessions', session)).catch((error: unknown) => isMissing(error) && null);
+    if (known === null) await removeCopy(workspaceFolder, session);
+  }
 }
 
 interface Copied {

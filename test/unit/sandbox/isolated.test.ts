@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { chmod, lstat, mkdir, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { AnyEvent } from '../../../src/protocol/event.ts';
 import { mint, type SessionId } from '../../../src/protocol/ids.ts';
 import { applyChanges } from '../../../src/sandbox/isolated/apply.ts';
 import { changesIn } from '../../../src/sandbox/isolated/changes.ts';
-import { ensureCopy } from '../../../src/sandbox/isolated/copy.ts';
+import { ensureCopy, removeLeftCopies } from '../../../src/sandbox/isolated/copy.ts';
 import { workFolder } from '../../../src/sandbox/work-folder.ts';
 import { makeFolder } from '../../support/temp.ts';
 
@@ -246,6 +246,23 @@ describe('the copy of a folder without a repository', () => {
     expect((await apply()).files).toHaveLength(1);
     expect(await text(folder, 'a/c.txt')).toBe('c\n');
     expect(await changes()).toEqual([]);
+  });
+
+  it('goes when its session is gone, but not before it is old enough to be left over', async () => {
+    await put(folder, 'a.txt', 'a\n');
+    await makeCopy();
+    const kept = mint.session();
+    await mkdir(join(folder, '.drover/work', kept));
+    await mkdir(join(folder, '.drover/sessions', kept), { recursive: true });
+    await removeLeftCopies(folder);
+    expect(await readdir(join(folder, '.drover/work'))).toHaveLength(3);
+    vi.useFakeTimers({ now: Date.now() + 2 * 60 * 60_000, toFake: ['Date'] });
+    try {
+      await removeLeftCopies(folder);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(await readdir(join(folder, '.drover/work'))).toEqual([kept]);
   });
 
   it('is none before it is made', async () => {
