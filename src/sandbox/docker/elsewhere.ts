@@ -42,7 +42,7 @@ export class Copies {
     const { docker } = engine;
     const labels = labelsFor(owner, id);
     owner.onProgress?.(`The engine at ${engine.endpoint.host} does not see this folder: it gets a copy`);
-    const some = image ?? (await docker.listImages()).flatMap(({ RepoTags: tags }) => tags ?? [])[0] ?? ANY_IMAGE;
+    const some = image ?? (await anyImage(docker)) ?? ANY_IMAGE;
     await needImage(engine, some, owner.onProgress);
     try {
       await docker.createVolume({ Name: copyVolume(id), Labels: labels });
@@ -88,6 +88,12 @@ export class Copies {
   #stateFile(id: SandboxId): string {
     return join(this.#folder, `${id}.json`);
   }
+}
+
+/** One that is there already. Those that are left over from a build have no name. */
+async function anyImage(docker: Docker): Promise<string | undefined> {
+  const names = (await docker.listImages()).flatMap(({ RepoTags: tags }) => tags ?? []);
+  return names.find((name) => !name.includes('<none>'));
 }
 
 function archivesOf(container: Docker.Container): Archives {
