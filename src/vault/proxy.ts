@@ -27,15 +27,29 @@ export function createEgress(options: EgressOptions = {}): Egress {
     upstreamProxy: options.upstreamProxy ?? (() => undefined),
     trusted,
   });
+  const authorities = new Map<SessionId, Promise<SessionAuthority>>();
   return {
     async open(session: EgressSession, token?: string): Promise<Gate> {
       const [authority, secrets] = await Promise.all([
-        SessionAuthority.create(),
+        authorityOf(authorities, session.session),
         options.secrets?.(session.session, session.owner()?.vaultIds ?? []),
       ]);
       return new SessionGate(session, { token, secrets, dialer, authority, trusted: trusted() });
     },
   };
+}
+
+/** Authorities that are kept for the next sandbox of their session: where each call has one, each would wait for a key. */
+const KEPT = 50;
+
+function authorityOf(all: Map<SessionId, Promise<SessionAuthority>>, session: SessionId): Promise<SessionAuthority> {
+  const made = all.get(session) ?? SessionAuthority.create();
+  made.catch(() => all.delete(session));
+  // The one that was used last stands last.
+  all.delete(session);
+  all.set(session, made);
+  for (const oldest of [...all.keys()].slice(0, -KEPT)) all.delete(oldest);
+  return made;
 }
 
 /** The public roots Node ships, and what the operating system trusts (a company's own). */

@@ -5,8 +5,9 @@ import { Duplex } from 'node:stream';
 export class DialingAgent extends Agent {
   readonly #dial: (options: ClientRequestArgs) => Promise<Duplex>;
 
-  constructor(dial: (options: ClientRequestArgs) => Promise<Duplex>) {
-    super({ keepAlive: true });
+  /** `most`: connections to one place at the same time. */
+  constructor(dial: (options: ClientRequestArgs) => Promise<Duplex>, most = Number.POSITIVE_INFINITY) {
+    super({ keepAlive: true, maxSockets: most });
     this.#dial = dial;
   }
 

@@ -98,12 +98,18 @@ async function send(
   });
   if (!body) {
     sent.end();
-    return await answer;
+    return await answer.catch((error: unknown) => {
+      // The host closed a connection that was kept alive just as this request was sent on it.
+      if (!sent.reusedSocket || visit.status !== null || !isReset(error)) throw error;
+      return send(visit, path, agent, request, outgoing);
+    });
   }
   // An answer may come before the body has gone; a body that breaks off ends the request.
   const count = counter((bytes) => (visit.bytesOut += bytes));
   return await orRefused(answer, pipeline([body.stream, ...body.through, count, sent]));
 }
+
+const isReset = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ECONNRESET';
 
 /** What a request is answered with, or why its body was stopped, which says more than that the request broke off. */
 export async function orRefused<T>(answer: Promise<T>, body: Promise<void>): Promise<T> {

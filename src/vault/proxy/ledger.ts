@@ -8,6 +8,8 @@ export type Entry = Omit<EventOf<'drover.egress'>, 'id' | 'type' | 'processed_at
 const EVERY_MS = 250;
 /** Entries of one write. A script that knocks on a thousand doors must not fill the log: what is the same is counted. */
 const MOST = 200;
+/** Entries that wait for a log that takes none. */
+const KEPT = 2_000;
 
 /** Puts entries into the session's log, in batches; equal ones of a batch are one event with their number. */
 export class Ledger {
@@ -47,7 +49,8 @@ export class Ledger {
     try {
       await this.#record(batch.map(({ entry, count }) => draft('drover.egress', { ...entry, count })));
     } catch {
-      this.#waiting = [...batch, ...this.#waiting];
+      // Nobody keeps the log now. What is older than all that is kept for then is lost.
+      this.#waiting = [...batch, ...this.#waiting].slice(-KEPT);
     }
   }
 }

@@ -103,7 +103,7 @@ function passOn(visit: Visit, socket: Duplex, upstream: Socket, begin: (to: Dupl
 /** HTTP in a tunnel: each request is looked at as if it had come without one. */
 function passRequests(context: TunnelContext, visit: Visit, socket: Duplex): void {
   const target: Target = { ...visit.target, scheme: 'http' };
-  const agent = new DialingAgent(() => context.dialer.tcp(target));
+  const agent = new DialingAgent(() => context.dialer.tcp(target), 1);
   handOver(context, socket, { target, agent, execution: visit.execution });
 }
 
@@ -159,7 +159,7 @@ async function openUp(
     const one = ready;
     ready = undefined;
     return one && !one.destroyed ? one : await context.dialer.tls(target, ['http/1.1']);
-  });
+  }, 1);
   handOver(context, client, { target, agent, execution: visit.execution });
 }
 
