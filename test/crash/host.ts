@@ -14,6 +14,7 @@ import { createPolicy } from '../../src/policy/policy.ts';
 import { messageOf } from '../../src/protocol/errors.ts';
 import { mint, type SessionId } from '../../src/protocol/ids.ts';
 import type { LogRecord } from '../../src/protocol/record.ts';
+import { CheckpointStore } from '../../src/sandbox/checkpoints/checkpoints.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { fold } from '../../src/session/fold.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
@@ -40,6 +41,10 @@ const sandboxes = createSandboxProvider({
 });
 const harness = createHarness({
   store,
+  checkpoints: new CheckpointStore({
+    root: join(plan.workspace, '.drover'),
+    privateFolder: join(plan.cache, 'checkpoints'),
+  }),
   workspaceFolder: plan.workspace,
   modelFor: () => client,
   toolbox: createToolbox,
