@@ -3,6 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { CheckpointKeeper, CheckpointOwner, Checkpoints } from '../sandbox.ts';
+import { GitFailed } from './git.ts';
 import { Keeper } from './keeper.ts';
 import { type FileChange, parseRawDiffs } from './raw-diff.ts';
 import { Repository, type RepositoryOptions } from './repository.ts';
@@ -77,7 +78,7 @@ export class CheckpointStore implements Checkpoints {
     try {
       return await this.#repository.run({}, args, { stdin });
     } catch (error) {
-      if (error instanceof Error && error.name === 'GitFailed') throw new CheckpointGone(error);
+      if (error instanceof GitFailed) throw new CheckpointGone(error);
       throw error;
     }
   }

@@ -4,8 +4,12 @@ import { DroverError } from '../../protocol/errors.ts';
 
 /** A command of git failed, or took too long. */
 export class GitFailed extends DroverError {
-  constructor(command: string, why: string, options?: { cause?: unknown }) {
+  /** It was stopped because it took too long, or printed too much: trying again would end the same way. */
+  readonly hopeless: boolean;
+
+  constructor(command: string, why: string, options?: { cause?: unknown; hopeless?: boolean }) {
     super('tool', `git ${command} failed (${why}), so no checkpoint of the files could be made or used.`, options);
+    this.hopeless = options?.hopeless ?? false;
   }
 }
 
@@ -75,7 +79,8 @@ export class Git {
       child.once('close', (code) => {
         clearTimeout(timer);
         if (code === 0 && why === null) resolve(Buffer.concat(out));
-        else reject(new GitFailed(command, why ?? (problem.trim().replace(/\s+/g, ' ') || `exit code ${code}`)));
+        else if (why !== null) reject(new GitFailed(command, why, { hopeless: true }));
+        else reject(new GitFailed(command, problem.trim().replace(/\s+/g, ' ') || `exit code ${code}`));
       });
       if (options.background && child.pid !== undefined) lower(child.pid);
       // It may end before it has read all: its exit code says what that means.

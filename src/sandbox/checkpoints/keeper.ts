@@ -7,6 +7,7 @@ import type { CheckpointKeeper, CheckpointOwner } from '../sandbox.ts';
 import { workFolder } from '../work-folder.ts';
 import { commit, treeOf } from './commit.ts';
 import { checkpointDraft } from './draft.ts';
+import { GitFailed } from './git.ts';
 import { parseRawDiff } from './raw-diff.ts';
 import { GitMissing, type Repository } from './repository.ts';
 import { TooManyFiles, WorkTree } from './work-tree.ts';
@@ -135,7 +136,8 @@ export class Keeper implements CheckpointKeeper {
   async #failed(error: unknown): Promise<void> {
     this.#work.moved();
     // The folder would be looked through for nothing before and after each call.
-    if (error instanceof GitMissing || error instanceof TooManyFiles) this.#off = true;
+    const hopeless = error instanceof GitFailed && error.hopeless;
+    if (hopeless || error instanceof GitMissing || error instanceof TooManyFiles) this.#off = true;
     const message = messageOf(error);
     if (this.#owner.log().problem === message) return;
     // A session that is being stopped takes no records any more; then nobody needs to be told.

@@ -172,6 +172,7 @@ const PRIVATE: Readonly<Record<string, string>> = {
 	looseCompression = 1
 [index]
 	version = 4
+	skipHash = true
 [gc]
 	auto = 0
 [maintenance]

@@ -132,6 +132,24 @@ describe('a checkpoint', () => {
     expect(changesOf(place.checkpoints[2])).toEqual({ 'grows.bin': 'added' });
   });
 
+  // Root reads everything.
+  it.skipIf(process.getuid?.() === 0)('leaves out a file that this user can’t read, and names it', async () => {
+    const place = await Place.open({ 'a.txt': '1', 'closed.txt': 'x' });
+    await place.call(async () => {
+      await chmod(place.path('closed.txt'), 0o000);
+      await place.write('closed-too.txt', 'y');
+      await chmod(place.path('closed-too.txt'), 0o000);
+      await place.write('a.txt', '2');
+    });
+    expect(place.problems).toEqual([]);
+    expect(place.checkpoints[1]?.skipped.map(({ path, why }) => [path, why])).toContainEqual([
+      'closed-too.txt',
+      'unreadable',
+    ]);
+    await place.call(() => place.write('a.txt', '3'));
+    expect(changesOf(place.checkpoints[2])).toEqual({ 'a.txt': 'modified' });
+  });
+
   it('keeps links as links, modes, odd names and bytes as they are, whatever .gitattributes asks for', async () => {
     const crlf = Buffer.from('a\r\nb\n$Id: x $\r\n');
     const utf16 = Buffer.from('\ufeffwide\r\n', 'utf16le');
