@@ -87,7 +87,7 @@ async function answered(awake: Awake, id: Question['id']): Promise<boolean> {
 }
 
 const isFor = (question: Question, { host, port }: { host: string; port: number }): boolean =>
-  question.input.host === host && question.input.port === port;
+  question.host?.name === host && question.host.port === port;
 
 function callOf(state: SessionState, execution: ExecutionId | undefined): ToolCall | undefined {
   if (!execution) return undefined;

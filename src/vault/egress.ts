@@ -95,6 +95,8 @@ export interface Gate {
   envFor(execution: ExecutionId): Readonly<Record<string, string>>;
   /** A connection that was opened inside to the address `env` names. */
   accept(connection: Duplex): void;
+  /** Resolves when what a call that has ended did is in the log: soon, even if it left connections open. */
+  settle(execution: ExecutionId): Promise<void>;
   /** Ends every connection; what the ledger still holds is written. */
   close(): Promise<void>;
 }

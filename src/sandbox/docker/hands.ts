@@ -376,6 +376,7 @@ export class DockerHands implements Hands {
           owner.onProgress?.(`${path} was made in the sandbox and removed: git would have run what it leads to`);
       },
       env: (execution) => this.#ways.get(id)?.envFor(execution) ?? {},
+      ran: async (execution) => this.#ways.get(id)?.settle(execution),
       stop: async () => {
         this.#notes.rest(id, true);
         // Services beside it, too.

@@ -13,6 +13,8 @@ export interface Keeper {
   guarded(): boolean;
   /** Variables of one call, beside the container's own. */
   env(execution: ExecutionId): Readonly<Record<string, string>>;
+  /** Resolves when the ledger has what the call did. */
+  ran(execution: ExecutionId): Promise<void>;
   /** Starts the container, again if it runs, with its mounts made anew. Throws `SandboxLost`. */
   revive(): Promise<RunningSandbox>;
   stop(): Promise<void>;
@@ -56,9 +58,11 @@ export class KeptSandbox implements LivingSandbox {
     return this.#running && !this.lost ? performance.now() - this.#lastUse : undefined;
   }
 
-  run(request: RunRequest): Promise<RunResult> {
+  async run(request: RunRequest): Promise<RunResult> {
     const env = { ...this.#keeper.env(request.executionId), ...request.env };
-    return this.#around((running) => running.run({ ...request, env }));
+    const result = await this.#around((running) => running.run({ ...request, env }));
+    await this.#keeper.ran(request.executionId);
+    return result;
   }
 
   async peek(path: string, maxBytes: number, signal: AbortSignal): Promise<Peeked | null> {

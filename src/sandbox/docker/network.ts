@@ -82,6 +82,10 @@ export class WayOut {
     return this.#gate.envFor(execution);
   }
 
+  settle(execution: ExecutionId): Promise<void> {
+    return this.#gate.settle(execution);
+  }
+
   /** Starts the relay in the running container and waits until it listens. Throws `SandboxUnavailable`. */
   async enter(container: Docker.Container): Promise<void> {
     this.#stream?.destroy();

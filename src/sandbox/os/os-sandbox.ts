@@ -51,9 +51,14 @@ export class OsSandbox implements LivingSandbox {
     for (const folder of ['exec', 'tmp']) mkdirSync(join(options.folder, folder), { recursive: true, mode: 0o700 });
   }
 
-  run(request: RunRequest): Promise<RunResult> {
-    const result = this.#run(request);
-    return result.finally(() => this.#running.delete(request.executionId));
+  async run(request: RunRequest): Promise<RunResult> {
+    try {
+      const result = await this.#run(request);
+      await this.#options.wayOut?.settle(request.executionId);
+      return result;
+    } finally {
+      this.#running.delete(request.executionId);
+    }
   }
 
   async #run(request: RunRequest): Promise<RunResult> {

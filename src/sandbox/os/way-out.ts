@@ -30,6 +30,10 @@ export class OsWayOut {
     return { ...this.#gate.env, ...this.#gate.envFor(execution) };
   }
 
+  settle(execution: ExecutionId): Promise<void> {
+    return this.#gate.settle(execution);
+  }
+
   async close(): Promise<void> {
     (await osDoor()).remove(this.#gate);
     await this.#gate.close();

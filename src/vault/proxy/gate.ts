@@ -1,6 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionId } from '../../protocol/ids.ts';
 import { ExecutionId as ExecutionIdSchema } from '../../protocol/ids.ts';
 import {
@@ -23,6 +24,7 @@ import { type Inner, type TunnelContext, tunnel } from './tunnel.ts';
 import { Visit } from './visit.ts';
 import { refuse, websocket } from './websocket.ts';
 
+const SETTLE_MS = 200;
 /** The user name of what belongs to no call. */
 const NOBODY = 'sandbox';
 
@@ -72,6 +74,7 @@ export class SessionGate implements Gate {
       isBound: async (target) => ((await secrets?.injectables()) ?? []).some(({ bound }) => isBound(bound, target)),
       http: this.#server,
       inner: new WeakMap<Duplex, Inner>(),
+      visits: new Set(),
     };
     this.#serve();
   }
@@ -85,6 +88,13 @@ export class SessionGate implements Gate {
     connection.once('close', () => this.#connections.delete(connection));
     connection.on('error', () => connection.destroy());
     this.#server.emit('connection', connection);
+  }
+
+  async settle(execution: ExecutionId): Promise<void> {
+    const open = () => [...this.#context.visits].some((visit) => visit.execution === execution);
+    // Of a program that has ended the connections end a moment later.
+    for (const until = Date.now() + SETTLE_MS; open() && Date.now() < until; ) await sleep(5);
+    await this.#ledger.flush();
   }
 
   async close(): Promise<void> {

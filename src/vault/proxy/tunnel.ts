@@ -104,10 +104,11 @@ function passOn(visit: Visit, socket: Duplex, upstream: Socket, begin: (to: Dupl
 function passRequests(context: TunnelContext, visit: Visit, socket: Duplex): void {
   const target: Target = { ...visit.target, scheme: 'http' };
   const agent = new DialingAgent(() => context.dialer.tcp(target), 1);
-  handOver(context, socket, { target, agent, execution: visit.execution });
+  handOver(context, visit, socket, { target, agent, execution: visit.execution });
 }
 
-function handOver(context: TunnelContext, socket: Duplex, inner: Inner): void {
+function handOver(context: TunnelContext, visit: Visit, socket: Duplex, inner: Inner): void {
+  visit.opened();
   context.inner.set(socket, inner);
   socket.once('close', () => inner.agent.destroy());
   context.http.emit('connection', socket);
@@ -160,11 +161,12 @@ async function openUp(
     ready = undefined;
     return one && !one.destroyed ? one : await context.dialer.tls(target, ['http/1.1']);
   }, 1);
-  handOver(context, client, { target, agent, execution: visit.execution });
+  handOver(context, visit, client, { target, agent, execution: visit.execution });
 }
 
 function speakHttp2(context: TunnelContext, visit: Visit, client: TLSSocket, first: TLSSocket): void {
   const { target, execution } = visit;
+  visit.opened();
   const url = `https://${authority(target)}`;
   const settings = { enablePush: false };
   let upstream: Promise<ClientHttp2Session> = Promise.resolve(

@@ -10,6 +10,8 @@ export interface VisitContext {
   ledger: Ledger;
   injectables: () => Promise<readonly Injectable[]>;
   onTripped: (what: Tripped) => void;
+  /** What is on its way now. */
+  visits: Set<Visit>;
 }
 
 /** One connection or request on its way through, until it stands in the ledger. */
@@ -35,6 +37,7 @@ export class Visit {
     this.method = about.method.slice(0, 20);
     this.execution = about.execution;
     this.#path = about.path === undefined ? null : shown(about.path);
+    context.visits.add(this);
   }
 
   /** The credentials of this request. Throws `Refused`. */
@@ -47,6 +50,12 @@ export class Visit {
       onTripped: this.#context.onTripped,
     });
     return this.#injection;
+  }
+
+  /** It was only the way to others, which are told of in its place. */
+  opened(): void {
+    this.#closed = true;
+    this.#context.visits.delete(this);
   }
 
   /** It came to its end. */
@@ -70,6 +79,7 @@ export class Visit {
   #write(verdict: 'allowed' | 'refused' | 'failed', reason: string | null): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#context.visits.delete(this);
     this.#context.ledger.add({
       execution_id: this.execution ?? null,
       scheme: this.target.scheme,
