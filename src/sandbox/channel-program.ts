@@ -9,7 +9,7 @@
  * Of every command files stay in <base>/exec, which is how one who was not there finds out what became of it. <id> is
  * made by whoever comes first: the one who runs it, or one who asks or ends it before, and then it never will run. It
  * only grows, by whole lines:
- *   begun <pid> <birth> <slot> <seconds>          the shell that waits for the command, and where its output is
+ *   begun <pid> <birth> <slot> <seconds> <from>   the shell that waits for the command, and where its output is
  *   pid <pid> <birth>                             the command's process group
  *   ended cancelled|timed_out                     who asked for its end
  *   rc <ended> <code> <from> <to>                 its end
@@ -40,7 +40,7 @@ facts() {
     case $_key in begun) _by=$_value ;; pid) _at=$_value ;; ended) _stop=$_value ;; rc) _end=$_value ;; esac
   done <"$1"
 }
-watched() { alive \${_by% * *} || alive $_at; }
+watched() { alive \${_by% * * *} || alive $_at; }
 slot() { _file=\${_by#* }; _file=\${_file#* }; _file=$_base/exec/\${_file%% *}; }
 `;
 
@@ -49,15 +49,25 @@ slot() { _file=\${_by#* }; _file=\${_file#* }; _file=$_base/exec/\${_file%% *}; 
  * started in the foreground: what a shell starts in the background would ignore SIGINT.
  */
 const ONE = `
-claim() { { _got=yes; echo "begun $_pid $_from $_slot $_seconds" >&4; } 4>"$_e"; }
-one() {
-  _e=$_base/exec/$_id _o=$_base/exec/$_slot _got=
-  born self; _from=$_born
+try() { _got=; { _got=yes; echo "$1" >&4; } 4>"$_e"; }
+# Begins it by writing $1 down, or ends this shell.
+claim() {
   set -C
-  claim
-  if [ -z "$_got" ] && [ ! -d "$_base/exec" ]; then mkdir -p "$_base/exec"; claim; fi
-  if [ -z "$_got" ]; then if [ -s "$_e" ]; then echo "N $_id decided"; else echo "N $_id full"; fi; exit; fi
+  try "$1"
+  if [ -z "$_got" ] && [ ! -d "$_base/exec" ]; then mkdir -p "$_base/exec"; try "$1"; fi
+  if [ -z "$_got" ]; then if [ -s "$_e" ]; then echo "N $_id decided"; else echo "N $_id full"; fi; exit 125; fi
   set +C
+}
+over() {
+  now; facts "$_e"
+  echo "rc \${_stop:-exited} $_code $_from $_up" >>"$_e"
+  echo "e $_id \${_stop:-exited} $_code $_from $_up"
+  exit
+}
+one() {
+  _e=$_base/exec/$_id _o=$_base/exec/$_slot
+  born self; _from=$_born
+  claim "begun $_pid $_born $_slot $_seconds $_from"
   if [ -n "$BASH_VERSION" ]; then
     set -m
     (
@@ -66,7 +76,7 @@ one() {
       [ -z "$_env" ] || eval "$_env"
       [ -n "$_ours" ] || exec "$@"
       _script=$3; shift 4; eval "$_script"
-    ) <"$_in" >>"$_o.out" &
+    ) <"$_in" >>"$_o.out" 7>&- &
     _c=$!; set +m
     # Whoever ends it now finds it here, or has said so before we look.
     ! born $_c || echo "pid $_c $_born" >>"$_e"
@@ -77,10 +87,45 @@ one() {
     $_group sh -c "$_common$_inner" "$_e" "$_cwd" "$_env" "$@" <"$_in" >>"$_o.out" 2>>"$_o.err"
     _code=$?
   fi
-  now; facts "$_e"
-  echo "rc \${_stop:-exited} $_code $_from $_up" >>"$_e"
-  echo "e $_id \${_stop:-exited} $_code $_from $_up"
-  exit
+  over
+}
+`;
+
+/*
+ * The same, by two shells that are there before the command is known, and one of them in the process group that it will
+ * have: nothing is left to be forked then. Bash only. What to run comes through a pipe, 7: its id, how many lines follow,
+ * and whether there is input. Of this shell's output, 5 and 6 are the command's.
+ */
+const SPARE = `
+spare() {
+  _o=$_base/exec/$_slot
+  born self; _waiter="$_pid $_born"
+  set -m
+  (
+    born self
+    read -r _id _n _in <&7 && [ "$_n" -gt 0 ] || exit
+    _text= _ours= _env=
+    while [ $_n -gt 0 ]; do IFS= read -r _line <&7 || exit; _text=$_text$_line$_nl; _n=$((_n - 1)); done
+    eval "$_text"
+    if [ "$_in" = given ]; then _in=$_o.in; else _in=/dev/null; fi
+    # On a full disk the other shell could not be told whom it waits for.
+    printf ' ' >>"$_o.id" || { exec 5>&- 6>&- 7<&-; one "$@"; }
+    _e=$_base/exec/$_id
+    now; _from=$_up
+    claim "begun $_waiter $_slot $_seconds $_from\${_nl}pid $_pid $_born"
+    echo "$_id $_from" >>"$_o.id"
+    exec <"$_in" >&5 2>&6 5>&- 6>&- 7<&-
+    cd "$_cwd" || exit 126
+    [ -z "$_env" ] || eval "$_env"
+    [ -n "$_ours" ] || exec "$@"
+    _script=$3; shift 4; eval "$_script"
+  ) 5>>"$_o.out" 6>>"$_o.err" &
+  _c=$!; set +m
+  exec 7<&-
+  wait $_c; _code=$?
+  read -r _id _from <"$_o.id" || exit
+  _e=$_base/exec/$_id
+  over
 }
 `;
 
@@ -100,6 +145,7 @@ shift 2; exec "$@"
  *   s <variable> <bytes>      so many bytes follow, a text to keep for later requests
  *   x <id> <ended> <signal>   end it
  *   l <id>                    what became of it?
+ *   n                         nothing is to be done: get ready for the next command
  *   t, w, m, p                for the writer
  * When nobody is connected any more it stays until the commands it started have ended, for their time limits.
  */
@@ -115,12 +161,25 @@ $_shell "$_common$_writer" drover "$_base" "$_root" $$ <"$_pipe" &
 exec >"$_pipe"
 rm -f "$_pipe"
 born self; _series=\${_pid}_$_born
-_mine= _bad= _dd= _count=0 _pending= _over= _slots=0
+_mine= _bad= _dd= _count=0 _pending= _over= _slots=0 _spare= _jobs=
+if [ -n "$BASH_VERSION" ]; then
+  _jobs=$_base/jobs.$$
+  mkfifo "$_jobs" && exec 7<>"$_jobs" || _jobs=
+fi
 
+# A second reader would take a part of what the first has not read yet.
+prepare() {
+  [ -n "$_jobs" ] && [ -z "$_spare" ] && ! read -t 0 -u 7 || return
+  _last=$!
+  ( spare ) 7<"$_jobs" &
+  [ "$_last" = "$!" ] || _spare=$!
+}
+# It knows only what was known when it was made.
+dismiss() { [ -z "$_spare" ] || echo '- 0 -' >&7; _spare=; }
 next() {
   _slots=$((_slots + 1)) _slot=$_series.$_slots _in=/dev/null
   _o=$_base/exec/$_slot
-  { true >"$_o.out" && true >"$_o.err"; } || mkdir -p "$_base/exec"
+  { true >"$_o.out" && true >"$_o.err" && true >"$_o.id"; } || mkdir -p "$_base/exec"
 }
 take() {
   _text=
@@ -134,15 +193,19 @@ bulk() {
   if [ $_dd = yes ]; then dd bs="$2" count=1 iflag=fullblock >>"$1"; else head -c "$2" >>"$1"; fi || _bad=$_id
 }
 start() {
-  _o=$_base/exec/$_slot _ours= _given= _env=
+  _o=$_base/exec/$_slot _ours= _given= _env= _lines=$_n
   if [ $_n -ge 0 ]; then take; else _text=$(cat "$_o.call"; echo .); _text=\${_text%.}; fi
   [ "$_bad" != "$_id" ] || { echo "N $_id full"; return; }
   eval "$_text"
   if [ -n "$_given" ]; then _in=$_o.in; printf %s "$_given" >"$_in" || { echo "N $_id full"; return; }; fi
   echo "b $_id $_nonce $_head $_slot"
   _pending=$_id
-  if [ -n "$BASH_VERSION" ]; then
-    _last=$!
+  if [ -n "$_spare" ] && [ $_lines -gt 0 ] && kill -0 $_spare; then
+    if [ $_in = /dev/null ]; then _given=-; else _given=given; fi
+    printf '%s' "$_id $_lines $_given$_nl$_text" >&7
+    eval "_shell_$_id=$_spare"; _spare=
+  elif [ -n "$BASH_VERSION" ]; then
+    dismiss; _last=$!
     ( one "$@" ) &
     [ "$_last" != "$!" ] || return
     eval "_shell_$_id=$!"
@@ -207,7 +270,9 @@ serve() {
     r) start ;;
     x) stop "$_id" "$_n" "$_more" ;;
     f) [ $_n != in ] || _in=$_base/exec/$_slot.in; bulk "$_base/exec/$_slot.$_n" "$_more" ;;
+    n) prepare ;;
     s)
+      dismiss
       _f=$_base/text.$$; bulk "$_f" "$_n"
       eval "$_id=\\$(cat "$_f"; echo .); $_id=\\\${$_id%.}"; rm -f "$_f" ;;
     l) look ;;
@@ -217,6 +282,8 @@ serve() {
   _over=yes
 }
 guard() {
+  dismiss
+  [ -z "$_jobs" ] || rm -f "$_jobs"
   echo q
   exec >/dev/null
   while sleep 1; do
@@ -226,7 +293,7 @@ guard() {
       [ -z "$_end" ] && watched || continue
       _kept="$_kept $_id"
       now; set -- $_by
-      [ $(((_up - $2) / 100)) -gt "$4" ] || continue
+      [ $(((_up - $5) / 100)) -gt "$4" ] || continue
       if [ -n "$_stop" ]; then stop "$_id" timed_out KILL; else stop "$_id" timed_out TERM; fi
     done
     _mine=$_kept
@@ -262,7 +329,10 @@ _base=$1 _run=' ' _root= _server=$3
 cd -P "$2" && _root=$PWD
 cd /
 add() { eval "_x_$1=$2 _n_$1=$3 _h_$1=$4 _f_$1=$5 _o_$1=0 _e_$1=0"; _run="$_run$1 "; }
-drop() { _run="\${_run%% $1 *} \${_run#* $1 }"; unset "_x_$1" "_n_$1" "_h_$1" "_f_$1" "_o_$1" "_e_$1"; }
+drop() {
+  case $_run in *" $1 "*) ;; *) return ;; esac
+  _run="\${_run%% $1 *} \${_run#* $1 }"; unset "_x_$1" "_n_$1" "_h_$1" "_f_$1" "_o_$1" "_e_$1"
+}
 load() { eval "_id=\\$_x_$1 _nonce=\\$_n_$1 _head=\\$_h_$1 _file=\\$_base/exec/\\$_f_$1 _so=\\$_o_$1 _se=\\$_e_$1"; }
 part() { if [ $2 -eq 0 ]; then head -c $3 "$1"; else tail -c "+$(($2 + 1))" "$1" | head -c $(($3 - $2)); fi; }
 grown() {
@@ -296,7 +366,10 @@ watch() {
 }
 tick() {
   for _i in $_run; do
-    load "$_i"; facts "$_base/exec/$_id"
+    load "$_i"; facts "$_base/exec/$_id"; _own=$_file; slot
+    # Begun before by another, and asked for again: the refusal is on its way.
+    [ -z "$_by" ] || [ "$_file" = "$_own" ] || continue
+    _file=$_own
     if [ -n "$_end" ]; then finish "$_i" "$_end"; continue; fi
     send "$_i"
     if watched || [ -z "$_by$_stop" ]; then continue; fi
@@ -364,10 +437,11 @@ one "$@"
 `;
 
 const BOOT = `
-_base=$1 _root=$2 _common=$3 _one=$4 _inner=$5 _args=$6 _writer=$7
-if [ -z "$8" ] && command -v bash >/dev/null; then exec bash --posix --norc -c "$0" "$0" "$1" "$2" "$3" "$4" "$5" "$6" "$7" bash; fi
-if [ -n "$8" ]; then _shell='bash --posix --norc -c'; else _shell='sh -c'; fi
+_base=$1 _root=$2 _common=$3 _one=$4 _inner=$5 _args=$6 _writer=$7 _spare=$8
+if [ -z "$9" ] && command -v bash >/dev/null; then exec bash --posix --norc -c "$0" "$0" "$1" "$2" "$3" "$4" "$5" "$6" "$7" "$8" bash; fi
+if [ -n "$9" ]; then _shell='bash --posix --norc -c'; else _shell='sh -c'; fi
 eval "$_common$_one"
+[ -z "$BASH_VERSION" ] || eval "$_spare"
 ${SERVER}`;
 
 /**
@@ -375,5 +449,5 @@ ${SERVER}`;
  */
 export const channelArgv = (base: string, root: string): string[] => [
   ...['sh', '-c', BOOT, BOOT],
-  ...[base, root, COMMON, ONE, INNER, ARGS, WRITER],
+  ...[base, root, COMMON, ONE, INNER, ARGS, WRITER, SPARE],
 ];

@@ -269,6 +269,7 @@ export class Channel {
     switch (op) {
       case 'H':
         this.#begins.resolve();
+        this.#connection.write('n\n');
         this.#settled(this.#begins.reject);
         return undefined;
       case 'T':
@@ -334,6 +335,7 @@ export class Channel {
       durationMs: Math.max(0, (Number(to) - Number(from)) * 10),
     };
     const { id, key, nonce, output } = waiting;
+    this.#connection.write('n\n');
     if (!output.more) settle(waiting);
     else
       this.#connection.write(`m ${key} ${id} ${nonce} ${output.heard('out')} ${output.heard('err')} ${output.head}\n`);

@@ -66,11 +66,11 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
   it('bash gives each call the variables it is given, not those of an earlier one', async () => {
     const thread = mint.thread();
     const started = (token: string, command: string) => {
-      const env = { HTTPS_PROXY: `http://${token}@127.0.0.1:9`, http_proxy: token };
+      const env = { CALL_PROXY: `http://${token}@127.0.0.1:9`, call_proxy: token };
       return call(withEnv(sandbox, env), 'bash', { command }, { thread });
     };
     await started('one', 'export MINE=1');
-    const later = await started('two', 'echo "$MINE $HTTPS_PROXY $http_proxy"');
+    const later = await started('two', 'echo "$MINE $CALL_PROXY $call_proxy"');
     expect(said(later)).toBe('1 http://two@127.0.0.1:9 two\n[Exit code 0.]');
   });
 
