@@ -11,6 +11,9 @@ import { pendingApprovals } from '../../../src/session/fold.ts';
 import { goldenText } from '../../support/golden.ts';
 import { type LastAct, lastMessage, Rig } from './rig.ts';
 
+// Sessions are played in full, on machines that have other things to do.
+vi.setConfig({ testTimeout: 60_000 });
+
 const careful = {
   tools: [
     { type: 'agent_toolset_20260401' as const, default_config: { permission_policy: { type: 'always_ask' as const } } },

@@ -198,7 +198,7 @@ export class Rig {
   }
 
   async until(what: string, holds: (state: SessionState) => boolean): Promise<SessionState> {
-    return eventually(what, 10_000, async () => {
+    return eventually(what, 30_000, async () => {
       const state = await this.state();
       return holds(state) ? state : undefined;
     });
