@@ -93,7 +93,7 @@ one() {
 
 /*
  * The same, by two shells that are there before the command is known, and one of them in the process group that it will
- * have: nothing is left to be forked then. Bash only. What to run comes through a pipe, 7: its id, how many lines follow,
+ * have: nothing is left to be forked then. Bash only. What to run comes through a pipe, 7: its id, how many characters follow,
  * and whether there is input. Of this shell's output, 5 and 6 are the command's.
  */
 const SPARE = `
@@ -104,8 +104,8 @@ spare() {
   (
     born self
     read -r _id _n _in <&7 && [ "$_n" -gt 0 ] || exit
-    _text= _ours= _env=
-    while [ $_n -gt 0 ]; do IFS= read -r _line <&7 || exit; _text=$_text$_line$_nl; _n=$((_n - 1)); done
+    _ours= _env=
+    IFS= read -r -N $_n _text <&7
     eval "$_text"
     if [ "$_in" = given ]; then _in=$_o.in; else _in=/dev/null; fi
     # On a full disk the other shell could not be told whom it waits for.
@@ -140,7 +140,7 @@ shift 2; exec "$@"
 
 /*
  * The server. Requests, a line each:
- *   r <id> <lines>            run what the next so many lines say; -1: what was sent as the file \`call\`
+ *   r <id> <lines> <bytes>    run what the next so many lines say; -1: what was sent as the file \`call\`
  *   f <id> <name> <bytes>     so many bytes follow, for the next command's file of that name
  *   s <variable> <bytes>      so many bytes follow, a text to keep for later requests
  *   x <id> <ended> <signal>   end it
@@ -183,6 +183,7 @@ next() {
 }
 take() {
   _text=
+  if [ -n "$BASH_VERSION" ]; then IFS= read -r -N "$_more" _text; return; fi
   while [ $_n -gt 0 ]; do IFS= read -r _line || return; _text=$_text$_line$_nl; _n=$((_n - 1)); done
 }
 bulk() {
@@ -202,7 +203,7 @@ start() {
   _pending=$_id
   if [ -n "$_spare" ] && [ $_lines -gt 0 ] && kill -0 $_spare; then
     if [ $_in = /dev/null ]; then _given=-; else _given=given; fi
-    printf '%s' "$_id $_lines $_given$_nl$_text" >&7
+    printf '%s' "$_id \${#_text} $_given$_nl$_text" >&7
     eval "_shell_$_id=$_spare"; _spare=
   elif [ -n "$BASH_VERSION" ]; then
     dismiss; _last=$!
@@ -325,7 +326,14 @@ guard
 const WRITER = `
 exec 2>/dev/null
 [ -z "$BASH_VERSION" ] || set +o posix
-_base=$1 _run=' ' _root= _server=$3
+_base=$1 _run=' ' _root= _server=$3 _exact= _bytes=
+_nl='
+'
+# Whether this bash takes every byte as it is; other shells must not even read the question.
+if [ -n "$BASH_VERSION" ]; then
+  LC_ALL=C
+  eval '_odd=$'"'\\001\\177\\200\\303\\377\\\\x '"'; IFS= read -r -d "" _bytes <<<"$_odd"; [ "$_bytes" != "$_odd$_nl" ] || _exact=yes'
+fi
 cd -P "$2" && _root=$PWD
 cd /
 add() { eval "_x_$1=$2 _n_$1=$3 _h_$1=$4 _f_$1=$5 _o_$1=0 _e_$1=0"; _run="$_run$1 "; }
@@ -406,7 +414,10 @@ opened() {
   [ /proc/self/fd/3 -ef "./$_name" ] && [ ! -L "./$_name" ] && [ -f /proc/self/fd/3 ] || return 1
   _at=$PWD/$_name
   printf '%s\\n' "P $1 $2 \${_at#"$_root"/}"
-  [ ! -s /proc/self/fd/3 ] || head -c $3 <&3
+  if [ ! -s /proc/self/fd/3 ]; then :
+  # Text that is not long a bash reads by itself, to its end, unless there is a NUL in it.
+  elif [ -n "$_exact" ] && [ $3 -gt 32768 ] && ! IFS= read -r -d '' -n 32768 _bytes <&3; then printf %s "$_bytes"
+  else head -c $3 </proc/self/fd/3; fi
   echo $2
 }
 serve() {

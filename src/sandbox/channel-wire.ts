@@ -44,7 +44,7 @@ export class WireWriter {
     lines.push(`set -- ${[...prefix, ...request.argv].map((word) => this.#word(word, parts)).join(' ')}`);
     const text = `${lines.join('\n')}\n`;
     if (text.length < INLINE && PLAIN.test(text)) {
-      parts.push(Buffer.from(`r ${call.id} ${text.split('\n').length - 1}\n${text}`));
+      parts.push(Buffer.from(`r ${call.id} ${text.split('\n').length - 1} ${text.length}\n${text}`));
     } else {
       parts.push(...this.#file(call.id, 'call', Buffer.from(text)), Buffer.from(`r ${call.id} -1\n`));
     }
