@@ -61,8 +61,8 @@ async function ask(url = '', count = '', authorization = '', proxy?: string): Pr
     await once(url, agent, authorization);
     times.push(performance.now() - from);
   }
-  console.log(JSON.stringify(times));
-  process.exit(0);
+  // Not before all of it is written.
+  process.stdout.write(`${JSON.stringify(times)}\n`, () => process.exit(0));
 }
 
 function once(url: string, agent: Agent, authorization: string): Promise<void> {

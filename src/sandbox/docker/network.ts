@@ -27,6 +27,8 @@ const READY_MS = 15_000;
 /** A relay that dies is started again, not more often than this in a row. */
 const RESTARTS = 5;
 const RESTART_MS = 300;
+/** So often an exec is asked whether it has ended, every `RESTART_MS`. */
+const NOTICED_LATE = 20;
 /** The exit code of a relay that another one has told to end. */
 const ENDED = 143;
 /** Bytes of a unix socket's address, the closing zero not counted. */
@@ -46,6 +48,8 @@ export class WayOut {
   readonly #folder: string;
   readonly #door: Server | undefined;
   #stream: Duplex | undefined;
+  /** The first start, when the engine told of the container: true if it went well. */
+  #early: Promise<boolean> | undefined;
   #restarts = 0;
   #closed = false;
 
@@ -88,6 +92,10 @@ export class WayOut {
 
   /** Starts the relay in the running container and waits until it listens. Throws `SandboxUnavailable`. */
   async enter(container: Docker.Container): Promise<void> {
+    // Two that start side by side would end each other.
+    const early = this.#early;
+    this.#early = undefined;
+    if ((await early) && this.#stream) return;
     this.#stream?.destroy();
     try {
       await this.#start(container);
@@ -110,8 +118,12 @@ export class WayOut {
     const events = await docker.getEvents({ filters: JSON.stringify(filters) });
     events.once('data', (line: Buffer) => {
       const id: unknown = JSON.parse(line.toString('utf8').split('\n', 1)[0] ?? '{}').id;
+      if (typeof id !== 'string') return;
       // If it fails it is tried again, and told, when the container has been made.
-      if (typeof id === 'string') this.enter(docker.getContainer(id)).catch(() => undefined);
+      this.#early = this.#start(docker.getContainer(id)).then(
+        () => true,
+        () => false,
+      );
     });
     events.on('error', () => undefined);
     return () => {
@@ -178,11 +190,20 @@ export class WayOut {
     if (this.#closed || this.#restarts >= RESTARTS) return;
     this.#restarts++;
     await sleep(RESTART_MS, undefined, { ref: false });
+    if ((await exitCode(exec)) === ENDED || this.#closed || this.#stream) return;
     // A container that has been stopped or removed refuses: then there is nothing to be let out.
-    const { ExitCode } = await exec.inspect().catch(() => ({ ExitCode: ENDED }));
-    if (ExitCode === ENDED || this.#closed || this.#stream) return;
     await this.#start(container).catch(() => undefined);
   }
+}
+
+/** An engine that has much to do notices late that a program has ended. One that does not answer has ended all. */
+async function exitCode(exec: Docker.Exec): Promise<number> {
+  for (let tries = 0; tries < NOTICED_LATE; tries++) {
+    const { Running, ExitCode } = await exec.inspect().catch(() => ({ Running: false, ExitCode: ENDED }));
+    if (!Running && ExitCode !== null) return ExitCode;
+    await sleep(RESTART_MS, undefined, { ref: false });
+  }
+  return ENDED;
 }
 
 const folderOf = (cacheFolder: string, id: SandboxId): string => join(cacheFolder, 'egress', id);
