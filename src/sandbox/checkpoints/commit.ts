@@ -1,5 +1,6 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { BytePath } from './byte-path.ts';
+import { type FileChange, parseRawDiff } from './raw-diff.ts';
 import type { Repository } from './repository.ts';
 import type { Snapshot } from './work-tree.ts';
 
@@ -15,8 +16,10 @@ export async function commit(
 ): Promise<string> {
   const skipped = snapshot.skipped.slice(0, REMEMBERED).map(({ path, why, bytes }) => [path, why, bytes]);
   const message = `${session}\n\n${JSON.stringify({ skipped })}\n`;
-  const args = ['commit-tree', snapshot.tree, ...(parent ? ['-p', parent] : []), '-F', '-'];
-  const made = (await repository.run({}, args, { stdin: message })).toString().trim();
+  const who = `Drover <drover@localhost> ${Math.floor(Date.now() / 1000)} +0000`;
+  const parents = parent ? `parent ${parent}\n` : '';
+  const text = `tree ${snapshot.tree}\n${parents}author ${who}\ncommitter ${who}\n\n${message}`;
+  const made = await repository.writeObject('commit', Buffer.from(text));
   await repository.keep(session, made);
   return made;
 }
@@ -37,4 +40,10 @@ function pathsIn(json: string): BytePath[] {
   const value: unknown = JSON.parse(json);
   if (typeof value !== 'object' || value === null || !('skipped' in value) || !Array.isArray(value.skipped)) return [];
   return value.skipped.flatMap((one: unknown) => (Array.isArray(one) && typeof one[0] === 'string' ? [one[0]] : []));
+}
+
+/** What became of each file between two trees, or commits. */
+export async function changesBetween(repository: Repository, from: string, to: string): Promise<FileChange[]> {
+  const printed = await repository.run({}, ['diff-tree', '-r', '-z', '--raw', from, to]);
+  return parseRawDiff(printed.toString('latin1'));
 }

@@ -5,10 +5,9 @@ import type { EventId } from '../../protocol/ids.ts';
 import { draft, type Seq } from '../../protocol/record.ts';
 import type { CheckpointKeeper, CheckpointOwner } from '../sandbox.ts';
 import { workFolder } from '../work-folder.ts';
-import { commit, treeOf } from './commit.ts';
+import { changesBetween, commit, treeOf } from './commit.ts';
 import { checkpointDraft } from './draft.ts';
 import { GitFailed } from './git.ts';
-import { parseRawDiff } from './raw-diff.ts';
 import { GitMissing, type Repository } from './repository.ts';
 import { TooManyFiles, WorkTree } from './work-tree.ts';
 
@@ -79,11 +78,10 @@ export class Keeper implements CheckpointKeeper {
     const snapshot = await this.#work.snapshot();
     if (last?.tree !== snapshot.tree) {
       const calls = [...new Set([...this.#ended, ...this.#active])];
-      const [made, diff] = await Promise.all([
+      const [made, changes] = await Promise.all([
         commit(this.#repository, this.#owner.session, snapshot, last?.commit ?? null),
-        last ? this.#repository.run({}, ['diff-tree', '-r', '-z', '--raw', last.tree, snapshot.tree]) : null,
+        last ? changesBetween(this.#repository, last.tree, snapshot.tree) : [],
       ]);
-      const changes = diff ? parseRawDiff(diff.toString('latin1')) : [];
       const why = calls.length > 0 ? 'calls' : last ? 'person' : 'start';
       await this.#owner.record([
         checkpointDraft({ commit: made, parent: last?.commit ?? null, why, calls, changes, skipped: snapshot.skipped }),

@@ -5,9 +5,9 @@ import { DroverError } from '../../protocol/errors.ts';
 import type { EventId, SessionId } from '../../protocol/ids.ts';
 import { type Draft, draft } from '../../protocol/record.ts';
 import { type BytePath, joinPaths, shown } from './byte-path.ts';
-import { commit, skippedOf, treeOf } from './commit.ts';
+import { changesBetween, commit, skippedOf, treeOf } from './commit.ts';
 import { checkpointDraft, namedFiles } from './draft.ts';
-import { type FileChange, parseRawDiff } from './raw-diff.ts';
+import type { FileChange } from './raw-diff.ts';
 import type { Repository } from './repository.ts';
 import { type Snapshot, WorkTree } from './work-tree.ts';
 
@@ -119,9 +119,8 @@ export class Restore {
     return [...drafts, draft('drover.files_restored', restored), checkpointDraft({ ...of, why: 'restore' })];
   }
 
-  async #diff(from: string, to: string): Promise<FileChange[]> {
-    const printed = await this.#repository.run({}, ['diff-tree', '-r', '-z', '--raw', from, to]);
-    return parseRawDiff(printed.toString('latin1'));
+  #diff(from: string, to: string): Promise<FileChange[]> {
+    return changesBetween(this.#repository, from, to);
   }
 
   /** The tree `target`, but with the paths in `alone` as they are in `now`. */
@@ -159,8 +158,7 @@ export class Restore {
     const { since, last } = this.#of;
     const others = new Set<BytePath>();
     for (const one of since) {
-      const made = await this.#repository.run({}, ['diff-tree', '-r', '-z', '--raw', `${one.commit}^`, one.commit]);
-      for (const { path } of parseRawDiff(made.toString('latin1'))) {
+      for (const { path } of await this.#diff(`${one.commit}^`, one.commit)) {
         if (one.calls.length === 0) others.add(path);
         else others.delete(path);
       }

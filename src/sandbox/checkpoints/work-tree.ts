@@ -90,13 +90,12 @@ export class WorkTree {
   /** Keeps the files as they are now. Throws `GitMissing`, `GitFailed`, `TooManyFiles`. */
   async snapshot(): Promise<Snapshot> {
     const place = await this.place();
-    const patterns = await this.#repository.writeExcludes(await excludes(this.#folder));
-    const untracked = ['ls-files', '-z', '--others', '--exclude-standard', `--exclude-from=${patterns}`, '-x', OURS];
+    const untracked = this.#untracked();
     const [changed, found] = await Promise.all([
       this.#repository.run(place, ['diff-files', '-z', '--name-only']).then(splitPaths),
-      this.#repository.run(place, untracked).then(splitPaths),
+      untracked.then((list) => list()),
     ]);
-    const inside = await this.#inside(found, async () => splitPaths(await this.#repository.run(place, untracked)));
+    const inside = await this.#inside(found, await untracked);
     if (inside.added.length > MAX_FILES) throw new TooManyFiles(inside.added.length);
     const { wanted, removed, skipped } = await this.#sort([...changed, ...inside.seeds], inside.added);
     // What is gone comes first, so that a file can take a folder's place.
@@ -113,6 +112,16 @@ export class WorkTree {
     if (removed.length + wanted.length > 0) this.#tree = null;
     this.#tree ??= (await this.#repository.run(place, ['write-tree'])).toString().trim();
     return { tree: this.#tree, skipped };
+  }
+
+  /** Lists the files that git does not know of yet; one that names a folder ends in a slash. */
+  async #untracked(): Promise<() => Promise<BytePath[]>> {
+    const [place, patterns] = await Promise.all([
+      this.place(),
+      excludes(this.#folder).then((text) => this.#repository.writeExcludes(text)),
+    ]);
+    const args = ['ls-files', '-z', '--others', '--exclude-standard', `--exclude-from=${patterns}`, '-x', OURS];
+    return async () => splitPaths(await this.#repository.run(place, args));
   }
 
   /**
