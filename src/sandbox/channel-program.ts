@@ -169,6 +169,7 @@ fi
 
 # A second reader would take a part of what the first has not read yet.
 prepare() {
+  [ -n "$_slot" ] || next
   [ -n "$_jobs" ] && [ -z "$_spare" ] && ! read -t 0 -u 7 || return
   _last=$!
   ( spare ) 7<"$_jobs" &
@@ -177,6 +178,7 @@ prepare() {
 # It knows only what was known when it was made.
 dismiss() { [ -z "$_spare" ] || echo '- 0 -' >&7; _spare=; }
 next() {
+  # Not while a command begins: both would make files in the same folder, one after the other.
   _slots=$((_slots + 1)) _slot=$_series.$_slots _in=/dev/null
   _o=$_base/exec/$_slot
   { true >"$_o.out" && true >"$_o.err" && true >"$_o.id"; } || mkdir -p "$_base/exec"
@@ -194,6 +196,7 @@ bulk() {
   if [ $_dd = yes ]; then dd bs="$2" count=1 iflag=fullblock >>"$1"; else head -c "$2" >>"$1"; fi || _bad=$_id
 }
 start() {
+  [ -n "$_slot" ] || next
   _o=$_base/exec/$_slot _ours= _given= _env= _lines=$_n
   if [ $_n -ge 0 ]; then take; else _text=$(cat "$_o.call"; echo .); _text=\${_text%.}; fi
   [ "$_bad" != "$_id" ] || { echo "N $_id full"; return; }
@@ -216,8 +219,7 @@ start() {
   else
     ( one "$@" ) </dev/null &
   fi
-  _pending= _mine="$_mine $_id"
-  next
+  _pending= _mine="$_mine $_id" _slot=
   _count=$((_count + 1)); [ $_count -lt 50 ] || tidy
 }
 tidy() {
@@ -270,7 +272,9 @@ serve() {
     t) echo t || exit ;;
     r) start ;;
     x) stop "$_id" "$_n" "$_more" ;;
-    f) [ $_n != in ] || _in=$_base/exec/$_slot.in; bulk "$_base/exec/$_slot.$_n" "$_more" ;;
+    f)
+      [ -n "$_slot" ] || next
+      [ $_n != in ] || _in=$_base/exec/$_slot.in; bulk "$_base/exec/$_slot.$_n" "$_more" ;;
     n) prepare ;;
     s)
       dismiss

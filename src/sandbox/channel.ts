@@ -12,6 +12,8 @@ const GRACE_MS = 10_000;
 const SILENT_MS = 20_000;
 /** ms from one look at what runs to the next, the last one over and over. */
 const LOOKS = [15, 30, 60, 100, 150, 200];
+/** ms. What follows a command sooner than this goes before the preparations for a next one. */
+const QUIET_MS = 5;
 /** An answer to a small question takes less, ms; the shells inside may be busy with other calls. */
 const ANSWER_MS = 20_000;
 
@@ -100,6 +102,7 @@ export class Channel {
   #count = 0;
   #looks = 0;
   #timer: NodeJS.Timeout | undefined;
+  #quiet: NodeJS.Timeout | undefined;
   /** When the look that is not answered yet was sent; 0: all are. */
   #asked = 0;
 
@@ -260,6 +263,7 @@ export class Channel {
     if (this.#ended) return;
     this.#ended = new ChannelEnded(this.#said.trim());
     clearTimeout(this.#timer);
+    clearTimeout(this.#quiet);
     for (const reject of this.#pending) reject(this.#ended);
   }
 
@@ -269,7 +273,7 @@ export class Channel {
     switch (op) {
       case 'H':
         this.#begins.resolve();
-        this.#connection.write('n\n');
+        this.#makeReady();
         this.#settled(this.#begins.reject);
         return undefined;
       case 'T':
@@ -335,10 +339,18 @@ export class Channel {
       durationMs: Math.max(0, (Number(to) - Number(from)) * 10),
     };
     const { id, key, nonce, output } = waiting;
-    this.#connection.write('n\n');
+    this.#makeReady();
     if (!output.more) settle(waiting);
     else
       this.#connection.write(`m ${key} ${id} ${nonce} ${output.heard('out')} ${output.heard('err')} ${output.head}\n`);
+  }
+
+  /** What the next command needs is made while nothing else is to be done. */
+  #makeReady(): void {
+    clearTimeout(this.#quiet);
+    this.#quiet = setTimeout(() => {
+      if (!this.#ended) this.#connection.write('n\n');
+    }, QUIET_MS).unref();
   }
 
   /** Nobody is left to write its end down. */
