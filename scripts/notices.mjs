@@ -26,7 +26,8 @@ function packageFolder(file) {
 
 /** @param {string} folder */
 async function section(folder) {
-  const { name, version, license } = readJson(join(folder, 'package.json'));
+  // `licenses` is how it was said once.
+  const { name, version, licenses, license = licenses?.[0]?.type } = readJson(join(folder, 'package.json'));
   const texts = (await readdir(folder)).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file)).sort();
   const bodies = await Promise.all(texts.map((file) => readFile(join(folder, file), 'utf8')));
   const body = bodies.length > 0 ? bodies.join('\n').trim() : `Licensed under ${license}.`;

@@ -1,4 +1,4 @@
-import { getCACertificates, rootCertificates } from 'node:tls';
+import * as tls from 'node:tls';
 import type { SessionId, VaultId } from '../protocol/ids.ts';
 import type { Egress, EgressSession, Gate, SessionSecrets } from './egress.ts';
 import { Addresses, type Resolve, resolveByDns } from './proxy/addresses.ts';
@@ -54,10 +54,7 @@ function authorityOf(all: Map<SessionId, Promise<SessionAuthority>>, session: Se
 
 /** The public roots Node ships, and what the operating system trusts (a company's own). */
 function systemCertificates(): string[] {
-  try {
-    return [...rootCertificates, ...getCACertificates('system'), ...getCACertificates('extra')];
-  } catch {
-    // An older runtime knows only its own.
-    return [...rootCertificates];
-  }
+  // Older runtimes know only their own.
+  if (typeof tls.getCACertificates !== 'function') return [...tls.rootCertificates];
+  return [...tls.rootCertificates, ...tls.getCACertificates('system'), ...tls.getCACertificates('extra')];
 }
