@@ -53,6 +53,10 @@ describeWith(engine, 'the way out of a container', () => {
     const sandbox = await rig.provider.acquire(owner);
     expect(textOf((await sh(sandbox, 'ls /sys/class/net; cat /proc/net/route')).stdout)).toMatch(/^lo\nIface/);
     expect(textOf((await sh(sandbox, fetchIn(`${url}/a?b=c`))).stdout)).toBe('200 11 last\n');
+    // Programs that look at no variable trust the session's authority as well, and the public ones as before.
+    const store = '/etc/ssl/certs/ca-certificates.crt';
+    const held = `grep -cF "$(sed -n 2p /run/drover/ca.pem)" ${store}; grep -c BEGIN ${store} | wc -c`;
+    await expect.poll(async () => textOf((await sh(sandbox, held)).stdout), { timeout: 5_000 }).toBe('1\n4\n');
     await expect
       .poll(() => rig.events.filter(({ type }) => type === 'drover.egress'), { timeout: 5_000 })
       .toMatchObject([{ host: 'web.test', verdict: 'allowed', execution_id: expect.stringMatching(/^exec_/) }]);
