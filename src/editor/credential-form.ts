@@ -129,7 +129,7 @@ async function askForHosts(secret_name: string): Promise<Networking | undefined>
   const limited = (typed: string) => ({ type: 'limited' as const, allowed_hosts: hosts(typed) });
   const typed = await ask(
     `Hosts that may get ${secret_name}, with commas; * for every host the environment allows`,
-    'registry.npmjs.org, *.example.com',
+    'api.example.com, *.example.org',
     (text) =>
       text.trim() === '*'
         ? undefined

@@ -35,7 +35,7 @@ describe('a vault', () => {
     await answer(desk, 'Name of the variable', 'LD_PRELOAD');
     await workbench.page.getByText('is a name that steers programs').first().waitFor({ timeout: 10_000 });
     await workbench.type('NPM_TOKEN');
-    await answer(desk, 'Hosts that may get NPM_TOKEN', 'registry.example.com, *.example.org');
+    await answer(desk, 'Hosts that may get NPM_TOKEN', 'api.example.com, *.example.org');
     await workbench.pick('In headers');
     await workbench.page.locator('.quick-input-widget', { hasText: 'never shown again' }).waitFor({ timeout: 20_000 });
     expect(await workbench.quickInput.getAttribute('type')).toBe('password');

@@ -57,12 +57,26 @@ export function isBound(bound: 'any' | readonly Bound[], target: Target): boolea
   return bound.some((one) => (one.port ?? 443) === target.port && hostMatches(one.host, target.host));
 }
 
-/** What the usual package managers fetch from. */
-const REGISTRIES = `registry.npmjs.org registry.yarnpkg.com pypi.org files.pythonhosted.org index.crates.io
-  static.crates.io crates.io proxy.golang.org sum.golang.org rubygems.org index.rubygems.org deb.debian.org
-  security.debian.org archive.ubuntu.com security.ubuntu.com ports.ubuntu.com dl-cdn.alpinelinux.org
-  repo.maven.apache.org repo1.maven.org plugins.gradle.org services.gradle.org api.nuget.org repo.packagist.org`.split(
-  /\s+/,
+/** What the usual package managers fetch from, by domain; the empty name is the domain itself. */
+const REGISTRY_HOSTS: Readonly<Record<string, readonly string[]>> = {
+  'npmjs.org': ['registry'],
+  'yarnpkg.com': ['registry'],
+  'pypi.org': [''],
+  'pythonhosted.org': ['files'],
+  'crates.io': ['', 'index', 'static'],
+  'golang.org': ['proxy', 'sum'],
+  'rubygems.org': ['', 'index'],
+  'debian.org': ['deb', 'security'],
+  'ubuntu.com': ['archive', 'security', 'ports'],
+  'alpinelinux.org': ['dl-cdn'],
+  'maven.org': ['repo1'],
+  'apache.org': ['repo.maven'],
+  'gradle.org': ['plugins', 'services'],
+  'nuget.org': ['api'],
+  'packagist.org': ['repo'],
+};
+const REGISTRIES: readonly string[] = Object.entries(REGISTRY_HOSTS).flatMap(([domain, names]) =>
+  names.map((name) => (name === '' ? domain : `${name}.${domain}`)),
 );
 
 const DEFAULT: Networking = { type: 'limited', allowed_hosts: [], allow_package_managers: true };

@@ -101,14 +101,14 @@ describe('hosts', () => {
 
   it('lets a new environment reach package managers and nothing else', () => {
     const to = (host: string, port = 443) => ({ scheme: 'https' as const, host, port });
-    expect(isAllowed(undefined, [], to('registry.npmjs.org'))).toBe(true);
-    expect(isAllowed(undefined, [], to('registry.npmjs.org', 8080))).toBe(false);
+    expect(isAllowed(undefined, [], to('pypi.org'))).toBe(true);
+    expect(isAllowed(undefined, [], to('pypi.org', 8080))).toBe(false);
     expect(isAllowed(undefined, [], to('example.test'))).toBe(false);
     expect(isAllowed(undefined, ['mcp.test'], to('mcp.test'))).toBe(false);
     const limited = { type: 'limited' as const, allowed_hosts: ['a.test:8443'], allow_mcp_servers: true };
     expect(isAllowed(limited, ['mcp.test'], to('mcp.test'))).toBe(true);
     expect(isAllowed(limited, [], to('a.test', 8443))).toBe(true);
     expect(isAllowed(limited, [], to('a.test'))).toBe(false);
-    expect(isAllowed(limited, [], to('registry.npmjs.org'))).toBe(false);
+    expect(isAllowed(limited, [], to('pypi.org'))).toBe(false);
   });
 });

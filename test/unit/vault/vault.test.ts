@@ -26,7 +26,7 @@ async function oneVault() {
 describe('a vault', () => {
   it('keeps descriptions in the catalog, under the public names, and values in the secret storage alone', async () => {
     const { folder, vault, vaults, secrets, records } = await oneVault();
-    const definition = variable('NPM_TOKEN', ['registry.example.com', '*.example.org']);
+    const definition = variable('NPM_TOKEN', ['api.example.com', '*.example.org']);
     const made = await vaults.addCredential(vault.id, definition, { secret_value: VALUE });
     expect(vault).toMatchObject({ type: 'vault', display_name: 'Work', archived_at: null });
     expect(vault.id).toMatch(/^vlt_/);
