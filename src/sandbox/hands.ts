@@ -27,7 +27,11 @@ export interface Hands {
   removeAll(session: SessionId, keep?: (id: SandboxId) => boolean): Promise<SandboxId[]>;
   reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number>;
   /** What `SandboxProvider.cleanUp` says, of this kind. Throws if it can't be looked for. */
-  cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned>;
+  cleanUp(
+    workspaceFolder: string,
+    keep: ReadonlySet<SessionId>,
+    environments: readonly Environment[],
+  ): Promise<Cleaned>;
   /** One sentence on what would serve this environment. Throws if nothing would. */
   diagnose(environment: Environment): Promise<string>;
   dispose(): Promise<void>;

@@ -1,3 +1,4 @@
+import type { Environment } from '../protocol/environment.ts';
 import { messageOf } from '../protocol/errors.ts';
 import type { SandboxId, SessionId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
@@ -99,20 +100,25 @@ class Provider implements SandboxProvider {
     return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
   }
 
-  async cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned> {
+  async cleanUp(
+    workspaceFolder: string,
+    keep: ReadonlySet<SessionId>,
+    environments: readonly Environment[],
+  ): Promise<Cleaned> {
     const all = await Promise.allSettled(
-      [this.#docker, this.#os, this.#host].map((hands) => hands.cleanUp(workspaceFolder, keep)),
+      [this.#docker, this.#os, this.#host].map((hands) => hands.cleanUp(workspaceFolder, keep, environments)),
     );
     const cleaned = all.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
     const [failed] = all.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
     const sum = (count: (one: Cleaned) => number) => cleaned.reduce((total, one) => total + count(one), 0);
-    const { sandboxes, images, others } = {
+    const { sandboxes, images, others, packages } = {
       sandboxes: sum((one) => one.sandboxes),
       images: sum((one) => one.images),
       others: sum((one) => one.others),
+      packages: sum((one) => one.packages),
     };
     if (failed !== undefined && sandboxes + images + others === 0) throw failed;
-    return { sandboxes, images, others };
+    return { sandboxes, images, others, packages };
   }
 
   async examine(owner: Omit<SandboxOwner, 'session' | 'record'>): Promise<Check[]> {

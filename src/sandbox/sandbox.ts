@@ -129,9 +129,14 @@ export interface SandboxProvider {
   reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number>;
   /**
    * Removes all that no session to `keep` needs: this folder's sandboxes, those of folders that are gone, what they
-   * left, and the images made for them. Throws `SandboxUnavailable` where nothing could be looked for.
+   * left, and the images made for them; of those with installed packages, those of `environments` stay.
+   * Throws `SandboxUnavailable` where nothing could be looked for.
    */
-  cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned>;
+  cleanUp(
+    workspaceFolder: string,
+    keep: ReadonlySet<SessionId>,
+    environments: readonly Environment[],
+  ): Promise<Cleaned>;
   /** Makes a sandbox as a call would get it, looks around in it and removes it. Never throws. */
   examine(owner: Omit<SandboxOwner, 'session' | 'record'>): Promise<Check[]>;
   /** The engine that is in use, and why this one; null as long as none was asked for. */
@@ -154,6 +159,8 @@ export interface Cleaned {
   images: number;
   /** Networks and volumes. */
   others: number;
+  /** Images with the packages of an environment that were kept for it. */
+  packages: number;
 }
 
 /** Where a session's files are kept as they were after its calls. It is on the host, whatever the sandbox is. */

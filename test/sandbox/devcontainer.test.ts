@@ -56,6 +56,42 @@ describeWith(engine, 'a devcontainer', () => {
     if (volume.length > 0) docker('volume', 'rm', '--force', ...volume);
   });
 
+  it('has in every command what the start files of its user’s shell set, but for what is fixed', async () => {
+    const files = [
+      'echo said at login',
+      'export FROM_LOGIN="two words" MINE=theirs HTTPS_PROXY=http://evil.test:1 PAGER=less',
+      'export MULTI="a\nb"; PATH=/opt/mine:/usr/bin:/bin',
+    ];
+    const config = {
+      image: TINY,
+      containerEnv: { GIVEN: 'yes' },
+      remoteEnv: { MINE: 'ours' },
+      onCreateCommand: `printf '%s\\n' ${files.map((line) => `'${line}'`).join(' ')} >"$HOME/.profile"; cp "$HOME/.profile" "$HOME/.bash_profile"`,
+    };
+    await put(config);
+    const line =
+      'echo "$FROM_LOGIN,$MINE,$GIVEN,$PAGER,$PATH"; printf "%s\n" "$MULTI"; echo "$HTTPS_PROXY" | grep -c evil';
+    const seen = textOf((await sh(await rig.provider.acquire(rig.owner(devcontainer)), line)).stdout);
+    expect(seen).toMatch(/^two words,ours,yes,cat,\S*\/opt\/mine:\S*\na\nb\n0\n$/);
+    // What the image has in its PATH stays in it.
+    expect(seen).toContain('/usr/local/bin');
+    await rig.provider.remove(rig.owner(devcontainer), 'done');
+
+    await put({ ...config, userEnvProbe: 'none' });
+    const without = await sh(await rig.provider.acquire(rig.owner(devcontainer)), 'echo "$FROM_LOGIN,$MINE"');
+    expect(textOf(without.stdout)).toBe(',ours\n');
+  });
+
+  it('goes without start files that do not come to their end, and says so', async () => {
+    await put({
+      image: TINY,
+      onCreateCommand: 'echo "export EARLY=1; exit 3" | tee "$HOME/.profile" >"$HOME/.bash_profile"',
+    });
+    const sandbox = await rig.provider.acquire(rig.owner(devcontainer));
+    expect(textOf((await sh(sandbox, 'echo "[$EARLY]"')).stdout)).toBe('[]\n');
+    expect(rig.progress.join('\n')).toMatch(/start files of the shell inside .* "userEnvProbe" to "none"/);
+  });
+
   it('gets the features that are in its folder', async () => {
     const feature = '.devcontainer/hello';
     await rig.put(

@@ -1,15 +1,20 @@
 import { execFileSync } from 'node:child_process';
 import { chmod, lstat, mkdir, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { createEgress } from '../../src/vault/proxy.ts';
 import { describeWith, docker, engineAvailable, removeLabelled } from '../support/engine.ts';
 import { tcpRelay } from '../support/tcp-relay.ts';
 import { environmentOf, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
+/** Where the stand-in host listens. */
+const HOST = '127.7.7.9';
 const image = { type: 'image' as const, image: TINY };
 
 describeWith(engine, 'an engine on another machine', () => {
@@ -161,6 +166,50 @@ describeWith(engine, 'an engine on another machine', () => {
       expect(await here('unseen.txt')).toBe('unseen\n');
     } finally {
       await other.dispose();
+    }
+  });
+
+  it('has a way out through the proxy alone, though nothing of this machine is mounted', async () => {
+    const server = createServer((request, response) => response.end(`${request.method} ${request.url}`));
+    await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+    const { port } = server.address() as AddressInfo;
+    const egress = createEgress({ resolve: async () => [HOST], privateRanges: [`${HOST}/32`] });
+    const far = await makeRig({ egress, env: { ...process.env, DOCKER_HOST: relay.host } });
+    const networking = { type: 'limited' as const, allowed_hosts: [`web.test:${port}`] };
+    const ask = (url: string) =>
+      `node -e 'fetch("${url}").then(async (r) => console.log(r.status, await r.text())).catch((e) => console.log("failed", e.cause?.message ?? e.message))'`;
+    const owner = far.owner({ type: 'image', image: SAMPLE, networking });
+    try {
+      const sandbox = await far.provider.acquire(owner);
+      expect(await ok(sandbox, 'ls /sys/class/net; ls /run/drover')).toBe('lo\nca-bundle.pem\nca.pem\nrelay\n');
+      expect(await ok(sandbox, 'cat "$SSL_CERT_FILE" | grep -c BEGIN | grep -v "^0"')).toMatch(/^\d+/);
+      expect(await ok(sandbox, ask(`http://web.test:${port}/far`))).toBe('200 GET /far\n');
+      expect(await ok(sandbox, ask(`http://other.test:${port}/`))).toMatch(/^failed/);
+      expect(
+        await ok(sandbox, `env -u HTTP_PROXY -u http_proxy -u NODE_USE_ENV_PROXY ${ask(`http://${HOST}:${port}/`)}`),
+      ).toMatch(/^failed/);
+      await expect
+        .poll(() => far.events.filter(({ type }) => type === 'drover.egress'), { timeout: 5_000 })
+        .toMatchObject([
+          { host: 'web.test', verdict: 'allowed', execution_id: expect.stringMatching(/^exec_/) },
+          { host: 'other.test', verdict: 'refused', reason: 'not_listed' },
+        ]);
+      // Nobody inside can put another relay in its place.
+      expect((await sh(sandbox, ': >/run/drover/relay')).exitCode).not.toBe(0);
+      const next = createSandboxProvider(far.options);
+      try {
+        const again = await next.acquire(owner);
+        expect(again.id).toBe(sandbox.id);
+        expect(await ok(again, ask(`http://web.test:${port}/again`))).toBe('200 GET /again\n');
+      } finally {
+        await next.dispose();
+      }
+    } finally {
+      server.close();
+      server.closeAllConnections();
+      await far.provider.remove({ session: owner.session, record: async () => {} }, 'the test is over');
+      removeLabelled(`drover.workspace=${far.workspace}`);
+      await far.clear();
     }
   });
 

@@ -162,16 +162,16 @@ describeWith(engine, 'housekeeping', () => {
     );
     try {
       // One that a container uses is not taken away.
-      expect(await rig.provider.cleanUp(rig.workspace, new Set([built.session, kept.session]))).toMatchObject({
+      expect(await rig.provider.cleanUp(rig.workspace, new Set([built.session, kept.session]), [])).toMatchObject({
         images: 0,
       });
-      const cleaned = await rig.provider.cleanUp(rig.workspace, new Set([kept.session]));
+      const cleaned = await rig.provider.cleanUp(rig.workspace, new Set([kept.session]), []);
       expect(cleaned.sandboxes).toBeGreaterThanOrEqual(1);
       expect(cleaned.images).toBeGreaterThanOrEqual(1);
       expect(images()).toEqual([]);
       expect(states()).toEqual(['running']);
       expect((await sh(stays, 'true')).exitCode).toBe(0);
-      await rig.provider.cleanUp(rig.workspace, new Set());
+      await rig.provider.cleanUp(rig.workspace, new Set(), []);
       expect(states()).toEqual([]);
       expect(docker('volume', 'ls', '--quiet', '--filter', `label=drover.sandbox=${stays.id}`)).toBe('');
       expect((await readdir(rig.workspace)).sort()).toEqual(['.devcontainer']);

@@ -10,7 +10,7 @@ import type { Packages } from '../../src/protocol/environment.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
-import { makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
+import { environmentOf, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 /** The sample's image with the npm of this machine and two packages in a folder: nothing is asked of any registry. */
 const WITH_NPM = 'drover-test-npm:latest';
@@ -68,6 +68,28 @@ describeWith(await engineAvailable(), 'the packages of an environment', () => {
       await other.clear();
     }
     expect(docker('ps', '--all', '--quiet', '--filter', 'name=drover-installing')).toBe('');
+  });
+
+  it('stay for the environments that name them when what is unused is removed, and go where none does', async () => {
+    const config = image({ npm: ['/packages/hello-1.0.0.tgz'] });
+    const own = (tag: string) => docker('images', '--quiet', tag);
+    const owner = rig.owner(config);
+    await rig.provider.acquire(owner);
+    const container = docker('ps', '--quiet', '--filter', `label=drover.session=${owner.session}`);
+    const name = docker('inspect', '--format', '{{.Config.Image}}', container);
+    expect(name).toMatch(/^drover-packages:/);
+    // A container uses it.
+    await rig.provider.cleanUp(rig.workspace, new Set([owner.session]), []);
+    expect(own(name)).not.toBe('');
+    expect(await rig.provider.cleanUp(rig.workspace, new Set(), [owner.environment])).toMatchObject({
+      sandboxes: 1,
+      packages: 1,
+    });
+    expect(own(name)).not.toBe('');
+    const cleaned = await rig.provider.cleanUp(rig.workspace, new Set(), [environmentOf(image({ npm: [ODD] }))]);
+    expect(cleaned.images).toBeGreaterThanOrEqual(1);
+    expect(own(name)).toBe('');
+    expect(own(WITH_NPM)).not.toBe('');
   });
 
   it('that can not be installed are named with what their manager said, and nothing is left', async () => {

@@ -85,7 +85,7 @@ export class ProcessSandboxes implements SandboxProvider {
   }
 
   async cleanUp(): Promise<Cleaned> {
-    return { sandboxes: 0, images: 0, others: 0 };
+    return { sandboxes: 0, images: 0, others: 0, packages: 0 };
   }
 
   async examine(): Promise<Check[]> {

@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type Docker from 'dockerode';
+import type { Environment } from '../../protocol/environment.ts';
 import { SandboxId, type SessionId } from '../../protocol/ids.ts';
 import type { GuardNotes } from '../guard-notes.ts';
 import type { Cleaned } from '../sandbox.ts';
 import { composeProject } from './devcontainer.ts';
 import type { ImageNotes } from './image-notes.ts';
 import { LABEL, withLabels } from './labels.ts';
+import { removePackages } from './packages.ts';
 
 /** Removes containers with what only they use. Returns the sandboxes that are gone. */
 export async function removeContainers(docker: Docker, containers: Docker.ContainerInfo[]): Promise<SandboxId[]> {
@@ -43,8 +45,9 @@ export interface CleanUpInput {
   images: ImageNotes;
   workspaceFolder: string;
   keep: ReadonlySet<SessionId>;
-  /** Images too that were used lately: a person asked for it. */
+  /** Images too that were used lately: a person asked for it. Of those with packages, those of `environments` stay. */
   all: boolean;
+  environments: readonly Environment[];
 }
 
 /**
@@ -53,7 +56,7 @@ export interface CleanUpInput {
  * sandboxes were this folder's; `kept`: the containers it still has.
  */
 export async function cleanUp(input: CleanUpInput): Promise<Cleaned & { here: number; kept: Docker.ContainerInfo[] }> {
-  const { docker, notes, images, workspaceFolder, keep, all } = input;
+  const { docker, notes, images, workspaceFolder, keep, all, environments } = input;
   const containers = await docker.listContainers({ all: true, filters: { label: [LABEL.sandbox] } });
   const unneeded = containers.filter(({ Labels }) => {
     const { [LABEL.workspace]: folder, [LABEL.session]: session, [LABEL.host]: host } = Labels;
@@ -68,10 +71,12 @@ export async function cleanUp(input: CleanUpInput): Promise<Cleaned & { here: nu
   const others = await removeOrphans(docker, left);
   const ours = containers.filter(({ Labels }) => Labels[LABEL.workspace] === workspaceFolder);
   const isGone = ({ Labels }: Docker.ContainerInfo) => gone.some((id) => id === Labels[LABEL.sandbox]);
+  const packages = all ? await removePackages(docker, environments) : { removed: 0, kept: 0 };
   return {
     sandboxes: gone.length,
-    images: await images.removeUnused(docker, all, existsSync),
+    images: (await images.removeUnused(docker, all, existsSync)) + packages.removed,
     others,
+    packages: packages.kept,
     here: new Set(ours.filter(isGone).map(({ Labels }) => Labels[LABEL.sandbox])).size,
     kept: ours.filter((info) => !isGone(info)),
   };

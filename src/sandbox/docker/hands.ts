@@ -77,7 +77,7 @@ export class DockerHands implements Hands {
     await makeRoom(engine, this.#kept.values(), this.#limits().living);
     const image = this.#imageFor(owner);
     const guarded = await this.#prepareFolder(engine, owner, id, image);
-    if (!engine.elsewhere) await this.#ways.open(engine, owner, id);
+    await this.#ways.open(engine, owner, id);
     const up = this.#upRequest(engine, owner, id, guarded);
     if (image !== undefined) {
       const furnished = await this.#withPackages(engine, owner, id, image);
@@ -192,16 +192,25 @@ export class DockerHands implements Hands {
   }
 
   async reap(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<number> {
-    return (await this.#cleanUp(workspaceFolder, keep, false)).here;
+    return (await this.#cleanUp(workspaceFolder, keep, false, [])).here;
   }
 
-  async cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned> {
-    return await this.#cleanUp(workspaceFolder, keep, true);
+  async cleanUp(
+    workspaceFolder: string,
+    keep: ReadonlySet<SessionId>,
+    environments: readonly Environment[],
+  ): Promise<Cleaned> {
+    return await this.#cleanUp(workspaceFolder, keep, true, environments);
   }
 
-  async #cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>, all: boolean) {
+  async #cleanUp(
+    workspaceFolder: string,
+    keep: ReadonlySet<SessionId>,
+    all: boolean,
+    environments: readonly Environment[],
+  ) {
     const { docker } = await this.#connect();
-    const input = { docker, notes: this.#notes, images: this.#images, workspaceFolder, keep, all };
+    const input = { docker, notes: this.#notes, images: this.#images, workspaceFolder, keep, all, environments };
     const cleaned = await cleanUp(input);
     this.#strays.notice(cleaned.kept);
     return cleaned;
@@ -326,7 +335,7 @@ export class DockerHands implements Hands {
   /** Makes a container one of ours to use: checked, and looked after from now on. */
   async #keep(of: Keeping): Promise<KeptSandbox> {
     const asleep = of.adopting === 'asleep';
-    if (of.adopting && !of.engine.elsewhere) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
+    if (of.adopting) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
     if (!asleep) await this.#ways.get(of.id)?.enter(of.container);
     const running = asleep ? undefined : await this.#settle(of, of.adopting === 'running');
     const workspace = running?.workspace ?? (await of.container.inspect()).Config.Labels[LABEL.inside] ?? IMAGE_TARGET;
@@ -350,6 +359,7 @@ export class DockerHands implements Hands {
         wayOut: this.#ways.get(id)?.mount,
       },
       markReady: !adopting,
+      ours: new Set(Object.keys(this.#ways.get(id)?.env ?? {})),
       onProgress: adopting ? undefined : owner.onProgress,
       onLost: (reason) => this.#tellLost(owner, id, reason),
       ...(user ? { user } : {}),

@@ -1,7 +1,7 @@
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { basename, join } from 'node:path';
-import type { Duplex } from 'node:stream';
+import { type Duplex, PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
@@ -45,7 +45,9 @@ export interface WayOutOptions {
 /** The way out of one container, from before it is made until it is gone. */
 export class WayOut {
   readonly #gate: Gate;
-  readonly #folder: string;
+  /** On this machine; undefined where the engine can't see it, and the files are put into the container. */
+  readonly #folder: string | undefined;
+  readonly #contents: readonly Content[];
   readonly #door: Server | undefined;
   #stream: Duplex | undefined;
   /** The first start, when the engine told of the container: true if it went well. */
@@ -53,8 +55,13 @@ export class WayOut {
   #restarts = 0;
   #closed = false;
 
-  private constructor(gate: Gate, folder: string, door: Server | undefined) {
+  private constructor(
+    gate: Gate,
+    contents: readonly Content[],
+    { folder, door }: { folder?: string; door?: Server | undefined },
+  ) {
     this.#gate = gate;
+    this.#contents = contents;
     this.#folder = folder;
     this.#door = door;
   }
@@ -65,8 +72,10 @@ export class WayOut {
     const gate = await options.egress.open(options.session, token);
     const folder = folderOf(options.cacheFolder, options.id);
     try {
-      await furnish(folder, gate, options.engine);
-      return new WayOut(gate, folder, await openDoor(gate, join(folder, SOCKET)));
+      const contents = await contentsFor(gate, options.engine);
+      if (options.engine.elsewhere) return new WayOut(gate, contents, {});
+      await furnish(folder, contents);
+      return new WayOut(gate, contents, { folder, door: await openDoor(gate, join(folder, SOCKET)) });
     } catch (error) {
       await gate.close();
       throw error;
@@ -78,7 +87,8 @@ export class WayOut {
     return this.#gate.env;
   }
 
-  get mount(): PlannedMount {
+  get mount(): PlannedMount | undefined {
+    if (this.#folder === undefined) return undefined;
     return { type: 'bind', source: this.#folder, target: FOLDER, readOnly: true };
   }
 
@@ -140,6 +150,7 @@ export class WayOut {
   }
 
   async #start(container: Docker.Container): Promise<void> {
+    if (this.#folder === undefined) await putInto(container, this.#contents);
     const socket = this.#door ? [`${FOLDER}/${SOCKET}`] : [];
     const exec = await container.exec({
       Cmd: [`${FOLDER}/${RELAY}`, String(INSIDE.port), ...socket],
@@ -234,8 +245,15 @@ function tokenIn(env: readonly string[]): string | undefined {
   return (url && URL.parse(url)?.password) || undefined;
 }
 
-/** The folder that is mounted, with the relay and the certificates in it. */
-async function furnish(folder: string, gate: Gate, engine: Engine): Promise<void> {
+interface Content {
+  name: string;
+  /** Permission bits. */
+  mode: number;
+  data: Buffer;
+}
+
+/** The relay and the certificates. Throws `SandboxUnavailable` if there is no relay for the engine's processor. */
+async function contentsFor(gate: Gate, engine: Engine): Promise<Content[]> {
   const version = await engine.docker.version();
   const program = RELAY_PROGRAMS[version.Arch];
   if (!program)
@@ -243,19 +261,38 @@ async function furnish(folder: string, gate: Gate, engine: Engine): Promise<void
       'engine',
       `The engine runs on a processor (${version.Arch}) for which Drover has no relay, so its sandboxes would have no network; use an engine on amd64 or arm64.`,
     );
+  return [
+    { name: RELAY, mode: 0o755, data: Buffer.from(program, 'base64') },
+    ...gate.files.map(({ path, content }) => ({ name: basename(path), mode: 0o644, data: Buffer.from(content) })),
+  ];
+}
+
+/** In place of the mount, on an engine that does not see this machine's files. What stands there is replaced. */
+async function putInto(container: Docker.Container, contents: readonly Content[]): Promise<void> {
+  const { pack } = await import('tar-stream');
+  const archive = pack();
+  const inside = FOLDER.slice(1);
+  const owner = Number(RELAY_USER.split(':')[0]);
+  const place = { uid: owner, gid: owner };
+  archive.entry({ name: `${inside}/`, type: 'directory', mode: 0o755, ...place });
+  for (const { name, mode, data } of contents) archive.entry({ name: `${inside}/${name}`, mode, ...place }, data);
+  archive.finalize();
+  // The engine's client wants a stream of Node's own making.
+  await container.putArchive(archive.pipe(new PassThrough()), { path: '/' });
+}
+
+/** The folder that is mounted. */
+async function furnish(folder: string, contents: readonly Content[]): Promise<void> {
   // Other people of this machine have no business here; a user inside gets in past it, by the mount.
   await mkdir(join(folder, '..'), { recursive: true, mode: 0o700 });
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o755);
-  // Put in place as a whole: one that still runs can't be written to.
-  const fresh = join(folder, `${RELAY}.${process.pid}`);
-  await writeFile(fresh, Buffer.from(program, 'base64'));
-  await chmod(fresh, 0o755);
-  await rename(fresh, join(folder, RELAY));
-  for (const { path, content } of gate.files) {
-    const file = join(folder, basename(path));
-    await writeFile(file, content);
-    await chmod(file, 0o644);
+  for (const { name, mode, data } of contents) {
+    // Put in place as a whole: a program that still runs can't be written to.
+    const fresh = join(folder, `${name}.${process.pid}`);
+    await writeFile(fresh, data);
+    await chmod(fresh, mode);
+    await rename(fresh, join(folder, name));
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
-import type { Packages } from '../../protocol/environment.ts';
+import type { Environment, Packages } from '../../protocol/environment.ts';
+import { INSIDE } from '../../vault/egress.ts';
 import { SandboxUnavailable } from '../sandbox.ts';
 import { type Engine, reasonOf, statusOf } from './client.ts';
 import { demultiplexer } from './demultiplex.ts';
@@ -68,17 +69,53 @@ export async function imageWithPackages(request: PackagesRequest): Promise<strin
   const { engine, image } = request;
   const wanted = managersOf(request.packages);
   if (wanted.length === 0) return image;
-  const { Id: id } = await engine.docker.getImage(image).inspect();
-  const hash = createHash('sha256')
-    .update(JSON.stringify([VERSION, id, wanted]))
-    .digest('hex')
-    .slice(0, 24);
-  const name = `drover-packages:${hash}`;
+  const name = await nameFor(engine.docker, image, wanted);
   const key = `${engine.endpoint.host} ${name}`;
   const one = making.get(key) ?? ensure(request, name, wanted).finally(() => making.delete(key));
   making.set(key, one);
   await one;
   return name;
+}
+
+async function nameFor(
+  docker: Docker,
+  image: string,
+  wanted: readonly (readonly [Manager, readonly string[]])[],
+): Promise<string> {
+  const { Id: id } = await docker.getImage(image).inspect();
+  const hash = createHash('sha256')
+    .update(JSON.stringify([VERSION, id, wanted]))
+    .digest('hex')
+    .slice(0, 24);
+  return `drover-packages:${hash}`;
+}
+
+/**
+ * Removes the images with installed packages that neither a container nor one of these environments uses. An image
+ * that was installed onto another version of an environment's image goes, too: it would never be found again.
+ */
+export async function removePackages(
+  docker: Docker,
+  environments: readonly Environment[],
+): Promise<{ removed: number; kept: number }> {
+  const wanted = await Promise.all(
+    environments.map(async ({ config }) => {
+      if (config.type !== 'image' || managersOf(config.packages).length === 0) return undefined;
+      // An image that is not there has none made from it.
+      return await nameFor(docker, config.image, managersOf(config.packages)).catch(() => undefined);
+    }),
+  );
+  const images = await docker.listImages({ filters: { label: [LABEL.packages] } });
+  const tags = images.flatMap(({ RepoTags }) => RepoTags ?? []).filter((tag) => /(^|\/)drover-packages:/.test(tag));
+  const isWanted = (tag: string) => wanted.some((name) => name !== undefined && tag.endsWith(name));
+  // Without force the engine refuses to remove what a container uses.
+  const done = await Promise.allSettled(
+    tags.filter((tag) => !isWanted(tag)).map((tag) => docker.getImage(tag).remove()),
+  );
+  return {
+    removed: done.filter(({ status }) => status === 'fulfilled').length,
+    kept: tags.filter(isWanted).length,
+  };
 }
 
 async function ensure(
@@ -96,6 +133,9 @@ async function ensure(
   const { container, user } = await start(request);
   try {
     for (const [manager, entries] of wanted) await install(request, container, manager, entries);
+    // What was put in to get out belongs to this container alone.
+    if (request.way && !request.way.mount)
+      await runIn(request, container, ['rm', '-rf', INSIDE.folder], {}, () => undefined);
     const [repo = '', tag = ''] = name.split(':');
     // The image's own user comes back; what else was said for installing is said anew for each container.
     const changes = [`USER ${user || '0'}`, `LABEL ${LABEL.packages}=${tag}`].join('\n');
@@ -125,7 +165,7 @@ async function start({ engine, image, way }: PackagesRequest): Promise<{ contain
         CapAdd: INSTALLING,
         SecurityOpt: ['no-new-privileges'],
         NetworkMode: 'none',
-        ...(way?.mount.type === 'bind'
+        ...(way?.mount?.type === 'bind'
           ? { Mounts: [{ Type: 'bind', Source: way.mount.source, Target: way.mount.target, ReadOnly: true }] }
           : {}),
       },

@@ -48,14 +48,14 @@ export interface PlanInput {
   mounts: readonly PlannedMount[];
   keepUserId: boolean;
   /** Absent: there is none. */
-  way: { env: Readonly<Record<string, string>>; mount: PlannedMount } | undefined;
+  way: { env: Readonly<Record<string, string>>; mount: PlannedMount | undefined } | undefined;
 }
 
 export function planFor({ owner, id, target, mounts, keepUserId, way }: PlanInput): CreationPlan {
   return {
     labels: { ...labelsFor(owner, id), [LABEL.inside]: target },
     env: way?.env ?? {},
-    mounts: way ? [...mounts, way.mount] : mounts,
+    mounts: way?.mount ? [...mounts, way.mount] : mounts,
     network: NO_NETWORK,
     limits: owner.environment.limits ?? {},
     keepUserId,

@@ -5,6 +5,7 @@ import { SandboxLost, SandboxUnavailable } from '../sandbox.ts';
 import { ContainerSandbox } from './container-sandbox.ts';
 import { type Promised, weakness } from './hardening.ts';
 import { LABEL } from './labels.ts';
+import { userEnv } from './user-env.ts';
 
 /** Written inside at the end of provisioning: a container without it was left half-made by a crash. */
 const READY = '/tmp/.drover/ready';
@@ -34,6 +35,8 @@ export interface SettleOptions {
   markReady: boolean;
   /** What it has to hold. The place of the workspace inside is in its labels. */
   promised: Omit<Promised, 'target'>;
+  /** Variables that no start file of a shell inside may change. */
+  ours: ReadonlySet<string>;
   /** Who works in it, if the maker knows better than the labels. */
   user?: string;
 }
@@ -64,23 +67,35 @@ export async function settle(options: SettleOptions): Promise<ContainerSandbox> 
       ...(more.user ? { user: more.user } : {}),
     });
 
-  const first = make(user ? { user } : {});
+  /** Of a devcontainer, with what its user's shell sets. */
+  const finished = async (sandbox: ContainerSandbox, as: { user?: string; env?: Record<string, string> }) => {
+    if (!info.Config.Labels['devcontainer.metadata']) return sandbox;
+    const ours = new Set([...options.ours, ...Object.keys({ ...env, ...as.env })]);
+    const found = await userEnv({ sandbox, how: metadata.userEnvProbe, ours, onProgress: options.onProgress });
+    if (Object.keys(found).length === 0) return sandbox;
+    sandbox.close();
+    return make({ ...as, env: { ...found, ...as.env } });
+  };
+
+  const asUser = user ? { user } : {};
+  const first = make(asUser);
   const marks = options.markReady ? [READY, ''] : ['', READY];
   const answer = await probe(first, marks);
-  if (answer === 'writable') return first;
+  if (answer === 'writable') return await finished(first, asUser);
   const owner = /^readonly \S+ (\d+:\d+)$/.exec(answer)?.[1];
   if (owner) {
     // The workspace is its owner's on the host; nobody else may write to it once root's privileges are dropped.
-    const second = make({ user: owner, env: { HOME: '/tmp/.drover-home' } });
+    const asOwner = { user: owner, env: { HOME: '/tmp/.drover-home' } };
+    const second = make(asOwner);
     if ((await probe(second, marks)) === 'writable') {
       options.onProgress?.(`Working as user ${owner}, who owns the workspace folder`);
-      return second;
+      return await finished(second, asOwner);
     }
   }
   options.onProgress?.(
     `The workspace folder can only be read in the sandbox (${answer}): tools that write to it will fail. Drover never changes its owner; make it writable for the user inside.`,
   );
-  return first;
+  return await finished(first, asUser);
 }
 
 async function probe(sandbox: ContainerSandbox, marks: string[]): Promise<string> {
@@ -116,18 +131,24 @@ const Metadata = z.array(
     remoteUser: z.string().optional(),
     containerUser: z.string().optional(),
     remoteEnv: z.record(z.string(), z.string().nullable()).optional(),
+    userEnvProbe: z.string().optional(),
   }),
 );
 
 /** What features and devcontainer.json say about the user and the environment; later entries win. */
-function devcontainerMetadata(label: string | undefined): { user?: string; remoteEnv: Record<string, string | null> } {
+function devcontainerMetadata(label: string | undefined): {
+  user?: string;
+  remoteEnv: Record<string, string | null>;
+  userEnvProbe?: string;
+} {
   if (!label) return { remoteEnv: {} };
   const entries = Metadata.safeParse(JSON.parse(label)).data ?? [];
   const user = entries.findLast((entry) => entry.remoteUser)?.remoteUser;
   const containerUser = entries.findLast((entry) => entry.containerUser)?.containerUser;
   const remoteEnv = Object.assign({}, ...entries.map((entry) => entry.remoteEnv ?? {}));
   const chosen = user ?? containerUser;
-  return { ...(chosen ? { user: chosen } : {}), remoteEnv };
+  const userEnvProbe = entries.findLast((entry) => entry.userEnvProbe)?.userEnvProbe;
+  return { ...(chosen ? { user: chosen } : {}), remoteEnv, ...(userEnvProbe ? { userEnvProbe } : {}) };
 }
 
 /** `${containerEnv:NAME}` is filled from the container's own environment; a null value unsets. */

@@ -65,7 +65,7 @@ export class HostHands implements Hands {
   }
 
   async cleanUp(workspaceFolder: string, keep: ReadonlySet<SessionId>): Promise<Cleaned> {
-    return { sandboxes: await this.reap(workspaceFolder, keep), images: 0, others: 0 };
+    return { sandboxes: await this.reap(workspaceFolder, keep), images: 0, others: 0, packages: 0 };
   }
 
   async diagnose(): Promise<string> {
