@@ -260,7 +260,9 @@ $s"; i=$((i + 1)); done; i=0; while [ $i -lt 700 ]; do echo "$s"; i=$((i + 1)); 
     try {
       await mkdir(file('race/real'), { recursive: true });
       await symlink(outside, file('race/link'));
-      const swap = 'cd race; while :; do mv real d; mv d real; mv link d; mv d link; done 2>/dev/null';
+      // With -T, nothing is ever moved into a folder, so it is never this loop that carries a file out.
+      const again = `rm -rf d; [ -d real ] || mkdir real; [ -L link ] || ln -s '${outside}' link`;
+      const swap = `cd race; while :; do mv -T real d; mv -T d real; mv -T link d; mv -T d link; ${again}; done 2>/dev/null`;
       const swapping = call(sandbox, 'bash', { command: swap }, { thread: mint.thread(), signal: stop.signal });
       for (let i = 0; i < 12; i++) {
         const outcome = await call(sandbox, 'write', { file_path: `race/d/deep/${i}.txt`, content: 'x' });
