@@ -28,12 +28,17 @@ export class DevcontainerWatch implements Disposable {
   readonly #rebuild: (session: LiveSession) => Promise<void>;
   #quiet: NodeJS.Timeout | undefined;
 
-  constructor(sessions: Sessions, rebuild: (session: LiveSession) => Promise<void>) {
+  /** `folders`: where the files are watched. */
+  constructor(
+    sessions: Sessions,
+    rebuild: (session: LiveSession) => Promise<void>,
+    folders: readonly { uri: vscode.Uri }[] = vscode.workspace.workspaceFolders ?? [],
+  ) {
     this.#sessions = sessions;
     this.#rebuild = rebuild;
     this.#owned.add(disposable(() => clearTimeout(this.#quiet)));
-    for (const folder of vscode.workspace.workspaceFolders ?? []) {
-      const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(folder, FILES));
+    for (const folder of folders) {
+      const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(folder.uri, FILES));
       const changed = () => this.#changed(folder.uri);
       this.#owned.add(watcher);
       for (const on of [watcher.onDidChange, watcher.onDidCreate, watcher.onDidDelete]) this.#owned.add(on(changed));

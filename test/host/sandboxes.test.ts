@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
-import { rebuildSandbox } from '../../src/editor/rebuild.ts';
+import { withDevcontainer } from '../../src/editor/pick-devcontainer.ts';
+import { DevcontainerWatch, rebuildSandbox } from '../../src/editor/rebuild.ts';
 import { SandboxProgress } from '../../src/editor/sandbox-progress.ts';
 import { settings } from '../../src/editor/settings.ts';
+import type { Environment } from '../../src/protocol/environment.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
 import { eventually } from '../support/eventually.ts';
@@ -93,6 +95,89 @@ describe('Rebuild Sandbox', () => {
     await rebuildSandbox(stage.actions, session);
     await eventually('the sandbox to go', 10_000, () => session.state?.sandbox === null);
     assert.equal(session.state?.sandboxes.get(sandbox_id)?.state, 'removed');
+  });
+});
+
+describe('A devcontainer whose files change', () => {
+  it('is offered to be rebuilt, for the sessions whose sandbox was made from them', async function () {
+    this.timeout(60_000);
+    await using stage = await Stage.open();
+    const file = join(stage.folder, '.devcontainer', 'devcontainer.json');
+    await mkdir(join(stage.folder, '.devcontainer'));
+    await writeFile(file, '{ "image": "one" }');
+    const call = { name: 'bash', input: { command: 'true' } };
+    const made = await stage.in({ config: { type: 'devcontainer' } }, call);
+    const none = await stage.in({ config: { type: 'devcontainer' } }, call);
+    const { session: other } = await stage.asking(call);
+    for (const session of [made, other]) {
+      const sandbox_id = mint.sandbox();
+      await stage.actions.write(session, 'a test', () => [
+        draft('drover.sandbox_provisioning', { sandbox_id, recipe: 'a test' }),
+        draft('drover.sandbox_ready', { sandbox_id, kind: 'container', detail: 'a test', duration_ms: 1 }),
+      ]);
+      await eventually('the sandbox to show', 10_000, () => session.state?.sandbox === sandbox_id);
+    }
+    assert.equal(none.state?.sandbox, null);
+    const rebuilt: string[] = [];
+    const watch = new DevcontainerWatch(stage.sessions, async ({ id }) => void rebuilt.push(id), [stage.project]);
+    try {
+      // One that was just made has read the files as they are.
+      await new Promise((resolve) => setTimeout(resolve, 4_500));
+      await vscode.commands.executeCommand('notifications.clearAll');
+      await writeFile(file, '{ "image": "two" }');
+      await eventually('the offer to be taken', 20_000, async () => {
+        await vscode.commands.executeCommand('notification.acceptPrimaryAction');
+        return rebuilt.length > 0;
+      });
+      assert.deepEqual(rebuilt, [made.id]);
+    } finally {
+      watch.dispose();
+    }
+  });
+});
+
+describe('A folder with several devcontainers', () => {
+  it('asks which one a session is to use, by the names they give themselves', async function () {
+    this.timeout(60_000);
+    await using stage = await Stage.open();
+    for (const [folder, config] of [
+      ['api', '{ "name": "The API", "image": "one" }'],
+      ['web', '{ "image": "two" }'],
+    ] as const) {
+      await mkdir(join(stage.folder, '.devcontainer', folder), { recursive: true });
+      await writeFile(join(stage.folder, '.devcontainer', folder, 'devcontainer.json'), config);
+    }
+    const environment = (path?: string): Environment => ({
+      id: mint.environment(),
+      type: 'environment',
+      name: 'Devcontainer',
+      config: { type: 'devcontainer', ...(path === undefined ? {} : { path }) },
+      created_at: '2026-01-01T00:00:00.000Z',
+      updated_at: '2026-01-01T00:00:00.000Z',
+      archived_at: null,
+    });
+    const choose = async (...keys: string[]) => {
+      const asked = withDevcontainer(stage.project, environment());
+      let answered = false;
+      void asked.then(() => {
+        answered = true;
+      });
+      // The list takes a moment to show; keys that come too early go nowhere.
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      assert.equal(answered, false);
+      for (const key of keys) await vscode.commands.executeCommand(key);
+      return (await asked)?.config;
+    };
+    const accept = 'workbench.action.acceptSelectedQuickOpenItem';
+    assert.deepEqual(await choose(accept), { type: 'devcontainer', path: '.devcontainer/api/devcontainer.json' });
+    assert.deepEqual(await choose('workbench.action.quickOpenSelectNext', accept), {
+      type: 'devcontainer',
+      path: '.devcontainer/web/devcontainer.json',
+    });
+    assert.equal(await choose('workbench.action.closeQuickOpen'), undefined);
+    // One that is named already is not asked about.
+    const named = environment('.devcontainer/web/devcontainer.json');
+    assert.equal(await withDevcontainer(stage.project, named), named);
   });
 });
 

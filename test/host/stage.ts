@@ -10,6 +10,7 @@ import { createEngine } from '../../src/engine.ts';
 import { openCatalog } from '../../src/log/catalog.ts';
 import { openStore } from '../../src/log/store.ts';
 import { text } from '../../src/protocol/content.ts';
+import type { Environment } from '../../src/protocol/environment.ts';
 import { type EventId, mint, type SessionId, type ThreadId } from '../../src/protocol/ids.ts';
 import { type Draft, draft } from '../../src/protocol/record.ts';
 import { noUsage } from '../../src/protocol/usage.ts';
@@ -80,6 +81,11 @@ export class Stage {
 
   /** The same, of a session that works on a copy of its own. */
   async isolated(...calls: Call[]): Promise<LiveSession> {
+    return await this.in({ workspace: 'isolated' }, ...calls);
+  }
+
+  /** The same, of a session whose environment differs in this. */
+  async in(differently: Partial<Environment>, ...calls: Call[]): Promise<LiveSession> {
     const id = mint.session();
     const [created, ...rest] = asking(
       id,
@@ -88,7 +94,7 @@ export class Stage {
     );
     if (created?.event.type !== 'drover.session_created' || !('environment' in created.event))
       throw new Error('No start.');
-    const environment = { ...created.event.environment, workspace: 'isolated' as const };
+    const environment = { ...created.event.environment, ...differently };
     const writer = await this.project.store.create(id, [
       { ...created, event: { ...created.event, environment } },
       ...rest,
