@@ -135,6 +135,52 @@ services:
     SLOW_MS,
   );
 
+  it(
+    'outlives the network of its services under a call, and is made anew by who finds it cut off from them',
+    async () => {
+      await put(`
+services:
+  app:
+    image: ${TINY}
+    command: sleep infinity
+    volumes: ['..:/work']
+    depends_on: [db]
+  db:
+    image: ${TINY}
+    command: sleep infinity
+`);
+      const owner = rig.owner(devcontainer);
+      const sandbox = await rig.provider.acquire(owner);
+      const reach = 'timeout 2 bash -c "exec 3<>/dev/tcp/db/1" 2>&1 || echo unreachable';
+      expect(textOf((await sh(sandbox, reach)).stdout)).toMatch(/Connection refused/);
+      const running = sh(sandbox, `echo before; until [ -f gone ]; do sleep 0.1; done; ${reach}; echo after; exit 3`);
+      const [network = ''] = labelled('network', sandbox.id);
+      for (const id of labelled('ps', sandbox.id)) docker('network', 'disconnect', '--force', network, id);
+      docker('network', 'rm', network);
+      await rig.put('gone', '');
+      // The command goes on and says itself what it can't reach.
+      const result = await running;
+      expect([result.ended, result.exitCode]).toEqual(['exited', 3]);
+      expect(textOf(result.stdout)).toMatch(/^before\n[\s\S]*unreachable\nafter\n$/);
+      expect(textOf(result.stdout)).not.toMatch(/Connection refused/);
+      const next = await sh(sandbox, `echo works; ${reach}`);
+      expect(textOf(next.stdout)).toMatch(/^works\n[\s\S]*unreachable\n$/);
+
+      const other = createSandboxProvider(rig.options);
+      try {
+        expect(await other.attach(owner, sandbox.id)).toBeNull();
+        const fresh = await other.acquire(owner);
+        expect(fresh.id).not.toBe(sandbox.id);
+        expect(textOf((await sh(fresh, reach)).stdout)).toMatch(/Connection refused/);
+        expect(labelled('ps', sandbox.id)).toEqual([]);
+        await other.remove(owner, 'done');
+      } finally {
+        await other.dispose();
+      }
+    },
+    SLOW_MS,
+  );
+
   it.each([
     ['env_file: /etc/environment', /reads \/etc\/environment/],
     ['extends: { file: ../../other.yml, service: x }', /uses "extends"/],

@@ -165,7 +165,7 @@ export class DockerHands implements Hands {
     const known = this.#kept.get(id);
     if (known && !known.lost) return known;
     const guarded = this.#notes.guarded(id);
-    if (!guarded) return undefined;
+    if (!guarded || isSevered(info, id)) return undefined;
     const container = engine.docker.getContainer(info.Id);
     const up = info.Labels['devcontainer.metadata'] ? { up: this.#upRequest(engine, owner, id, guarded) } : {};
     return await this.#keep({ engine, owner, id, container, guarded, ...up, adopting: asleep ? 'asleep' : 'running' });
@@ -443,6 +443,10 @@ const carrying = (sync: Sync): Pick<Keeper, 'before' | 'after'> => ({
   before: (running) => sync.up(running),
   after: (running) => sync.down(running),
 });
+
+/** It was cut off from the network of its Compose services: none of them can be reached from it any more. */
+const isSevered = ({ HostConfig: host, NetworkSettings: settings }: Docker.ContainerInfo, id: SandboxId): boolean =>
+  host.NetworkMode === composeNetwork(id) && !(composeNetwork(id) in settings.Networks);
 
 /** The network of a sandbox's Compose services, if it is one that leads nowhere. */
 async function closedNetwork(docker: Docker, id: SandboxId): Promise<string | undefined> {
