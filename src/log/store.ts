@@ -5,6 +5,7 @@ import { SessionId } from '../protocol/ids.ts';
 import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
 import { readBlob } from './blobs.ts';
 import { deleteSession } from './delete.ts';
+import { throughDoor } from './door.ts';
 import { appendFailure } from './failure.ts';
 import { Follower } from './follow.ts';
 import { type ForkPoint, forkSession } from './fork.ts';
@@ -101,9 +102,10 @@ class Store implements SessionStore {
   }
 
   async fork(from: ForkPoint, id: SessionId, drafts: readonly Draft[]): Promise<void> {
-    const { folder, lease } = this.#opening(id);
+    const { folder, lease, door } = this.#opening(id);
+    await door?.ready();
     if (await isFolder(folder)) throw sessionExists(id);
-    await forkSession(this.root, from, id, drafts, lease.now());
+    await forkSession(this.root, from, id, throughDoor(door, drafts), lease.now());
     for (const look of this.#watchers) look.run();
   }
 

@@ -3,6 +3,7 @@ import { type Disposable, Emitter } from '../protocol/disposable.ts';
 import type { SessionId } from '../protocol/ids.ts';
 import type { BlobRef, Draft, LogRecord, Seq } from '../protocol/record.ts';
 import { writeBlobs } from './blobs.ts';
+import { throughDoor } from './door.ts';
 import { appendFailure } from './failure.ts';
 import type { Lease } from './lease.ts';
 import {
@@ -122,7 +123,7 @@ export class Writer implements SessionWriter {
     const at = this.#now().toISOString();
     const blobs: Blob[] = [];
     const batch: Batch = {
-      drafts: this.#checked(drafts).map((draft) => this.#ready(draft, at, blobs)),
+      drafts: throughDoor(this.#door, drafts).map((draft) => this.#ready(draft, at, blobs)),
       at,
       sync: options.sync ?? true,
       stored: blobs.length === 0,
@@ -229,19 +230,6 @@ export class Writer implements SessionWriter {
   #mayKeep(at: Head): boolean {
     if (this.#damaged || this.#needsNewline || this.#state !== 'open' || !this.#lease.check()) return false;
     return this.#head.hash === at.hash && this.#durable === this.#end && this.#pending.length === 0;
-  }
-
-  /** The drafts without what must not be in a log; what tells of it comes behind them, in the same write. */
-  #checked(drafts: readonly Draft[]): readonly Draft[] {
-    const door = this.#door;
-    if (!door) return drafts;
-    const alarms: Draft[] = [];
-    const checked = drafts.map((draft) => {
-      const passed = door.draft(draft);
-      alarms.push(...passed.alarms);
-      return passed.draft;
-    });
-    return [...checked, ...alarms];
   }
 
   #ready(draft: Draft, at: string, blobs: Blob[]): Ready {

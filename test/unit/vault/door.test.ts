@@ -1,11 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { forkDrafts } from '../../../src/harness/fork.ts';
 import { openStore } from '../../../src/log/store.ts';
 import { text } from '../../../src/protocol/content.ts';
 import { CredentialId, mint, VaultId } from '../../../src/protocol/ids.ts';
 import { type Draft, draft } from '../../../src/protocol/record.ts';
 import { noUsage } from '../../../src/protocol/usage.ts';
+import { fold } from '../../../src/session/fold.ts';
 import { Door } from '../../../src/vault/door.ts';
 import { Redactor } from '../../../src/vault/redactor.ts';
 import { temporaryFolder } from './kit.ts';
@@ -136,6 +138,27 @@ describe('the door of the log', () => {
     expect(record?.event).toMatchObject({ content });
     expect(more).toEqual([]);
     expect(await alarms()).toEqual([]);
+  });
+
+  it('stands before a fork too: what is written behind the other log’s records passes it', async () => {
+    const { store, id } = await session();
+    const { records: given } = await store.read(id);
+    const from = { session: id, seq: 0, hash: given[0]?.hash ?? '' };
+    const forked = mint.session();
+    const actor = { type: 'person', via: 'command' } as const;
+    const title = `again with ${SECRET}`;
+    const drafts = forkDrafts({ state: fold(given.slice(0, 1)), from, id: forked, title, actor, now: Date.now() });
+    await store.fork(from, forked, [
+      ...drafts,
+      draft('user.message', { content: [text(`use ${SECRET} or ${base64}`)] }),
+    ]);
+    const { records } = await store.read(forked);
+    expect(JSON.stringify(records)).not.toContain(SECRET);
+    expect(JSON.stringify(records)).not.toContain(base64);
+    const alarms = records.slice(1).filter(({ event }) => event.type === 'drover.secret_alarm');
+    expect(alarms).toHaveLength(3);
+    expect(records.slice(-3)).toEqual(alarms);
+    expect((await store.verify(forked)).wrong.count).toBe(0);
   });
 
   it('keeps everybody waiting until it knows what to look for', async () => {
