@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionId } from '../protocol/ids.ts';
 import { type Channel, ChannelEnded, NotBegun } from './channel.ts';
 import { ChannelOutput } from './channel-output.ts';
@@ -6,6 +7,9 @@ import { type Found, type Peeked, type RunRequest, type RunResult, SandboxLost }
 const DEFAULT_MAX_BYTES = 256 * 1024;
 /** A connection that breaks while sandbox and command live on is taken up again so often. */
 const ATTEMPTS = 3;
+/** ms. A sandbox that can have no more processes is asked for so long whether it can again, and so often. */
+const FORK_MS = 5000;
+const FORK_AGAIN_MS = 200;
 /** Bytes of a path that goes into one line. */
 const PATH_BYTES = 1000;
 
@@ -37,14 +41,23 @@ export class ChannelCalls {
     const output = new ChannelOutput(half(maxBytes), onOutput);
     if (signal.aborted) return output.result('cancelled', null, 0);
     const until = performance.now() + timeoutMs;
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const patience = Math.min(until, performance.now() + FORK_MS);
+    let refused: NotBegun | undefined;
+    for (let attempt = 1; attempt <= ATTEMPTS; ) {
       const channel = await this.#alive();
       try {
         return await channel.run(request, { output, signal, timeoutMs, cwd: request.cwd ?? this.#workspace });
       } catch (error) {
+        if (error instanceof NotBegun && error.why === 'fork' && performance.now() < patience && !signal.aborted) {
+          // What took all the processes may be about to end.
+          refused = error;
+          await sleep(FORK_AGAIN_MS);
+          continue;
+        }
         if (error instanceof NotBegun && error.why === 'decided' && attempt > 1) break;
-        if (error instanceof NotBegun) return notBegun(error);
+        if (error instanceof NotBegun) return notBegun(error.why === 'decided' && refused ? refused : error);
         if (!(error instanceof ChannelEnded)) throw error;
+        attempt++;
         // Whether it had begun nobody knows: a second request for the same execution begins it, or finds it begun.
       }
     }

@@ -17,6 +17,9 @@
  *
  * A fork costs half a millisecond, with another program 1.2, a new file 0.3: the way of a call is made of what a shell
  * does by itself, and the files for the next call's output are made before it comes.
+ * A bash that can't fork, because there may be no more processes, sleeps for up to 15 s in all and tries again; SIGCHLD
+ * ends such a sleep and the attempt with it. A third shell, that never forks, sends it to the two when nothing was heard
+ * for a second: else the order to end the command that took all the processes would wait for its end.
  * No traps: one that bash 5.2 runs while it parses a substitution spoils that substitution.
  */
 
@@ -161,18 +164,37 @@ $_shell "$_common$_writer" drover "$_base" "$_root" $$ <"$_pipe" &
 exec >"$_pipe"
 rm -f "$_pipe"
 born self; _series=\${_pid}_$_born
-_mine= _bad= _dd= _count=0 _pending= _over= _slots=0 _spare= _jobs=
+# Before what may hold this shell up: when it is not heard again, it needs a kick.
+wake() { [ -z "$_kicker" ] || ! kill -0 $_kicker || echo >&8; }
+kick() {
+  while read -r _rest; do
+    _n=0
+    while [ $_n -lt 20 ]; do
+      if read -r -t 1 _rest; then _n=0
+      elif [ $? -gt 128 ]; then _n=$((_n + 1)); kill -CHLD $$; kill -CHLD $_writing
+      else exit; fi
+    done
+  done
+}
+_mine= _bad= _dd= _count=0 _pending= _over= _slots=0 _spare= _jobs= _raw= _kicker=
 if [ -n "$BASH_VERSION" ]; then
-  _jobs=$_base/jobs.$$
-  mkfifo "$_jobs" && exec 7<>"$_jobs" || _jobs=
+  _jobs=$_base/jobs.$$ _pipe=$_base/kick.$$ _writing=$!
+  if mkfifo "$_jobs" "$_pipe" && exec 7<>"$_jobs" 8<>"$_pipe" 9<"$_pipe"; then
+    # It ends with this shell, the only one that keeps the other end.
+    ( kick ) <&9 >/dev/null 7>&- 8>&- 9<&- &
+    _kicker=$!
+    exec 9<&-
+  else _jobs=; fi
+  rm -f "$_pipe"
 fi
 
 # A second reader would take a part of what the first has not read yet.
 prepare() {
   [ -n "$_slot" ] || next
+  [ $_count -lt 50 ] || tidy
   [ -n "$_jobs" ] && [ -z "$_spare" ] && ! read -t 0 -u 7 || return
   _last=$!
-  ( spare ) 7<"$_jobs" &
+  ( spare ) 7<"$_jobs" 8>&- &
   [ "$_last" = "$!" ] || _spare=$!
 }
 # It knows only what was known when it was made.
@@ -189,11 +211,13 @@ take() {
   while [ $_n -gt 0 ]; do IFS= read -r _line || return; _text=$_text$_line$_nl; _n=$((_n - 1)); done
 }
 bulk() {
+  _raw=yes
   true >>"$1" || { _bad=$_id; set -- /dev/null "$2"; }
   if [ -z "$_dd" ]; then
     if dd if=/dev/null of=/dev/null bs=1 count=1 iflag=fullblock; then _dd=yes; else _dd=no; fi
   fi
   if [ $_dd = yes ]; then dd bs="$2" count=1 iflag=fullblock >>"$1"; else head -c "$2" >>"$1"; fi || _bad=$_id
+  _raw=
 }
 start() {
   [ -n "$_slot" ] || next
@@ -209,8 +233,8 @@ start() {
     printf '%s' "$_id \${#_text} $_given$_nl$_text" >&7
     eval "_shell_$_id=$_spare"; _spare=
   elif [ -n "$BASH_VERSION" ]; then
-    dismiss; _last=$!
-    ( one "$@" ) &
+    dismiss; wake; _last=$!
+    ( one "$@" ) 8>&- &
     [ "$_last" != "$!" ] || return
     eval "_shell_$_id=$!"
   elif command -v setsid >/dev/null; then
@@ -220,7 +244,7 @@ start() {
     ( one "$@" ) </dev/null &
   fi
   _pending= _mine="$_mine $_id" _slot=
-  _count=$((_count + 1)); [ $_count -lt 50 ] || tidy
+  _count=$((_count + 1))
 }
 tidy() {
   _count=0 _kept=
@@ -240,7 +264,7 @@ stop() {
   facts "$_e"
   [ -n "$_end$_stop" ] || echo "ended $2" >>"$_e"
   _p=\${_at% *}
-  [ -n "$_p" ] || child "$1" || return
+  [ -n "$_p" ] || child "$1" || { kill -CHLD "\${_by%% *}"; return; }
   kill "-$3" "-$_p" || kill "-$3" "$_p"
 }
 child() {
@@ -269,18 +293,19 @@ look() {
 serve() {
   while read -r _op _id _n _more; do
     case $_op in
-    t) echo t || exit ;;
+    t) wake; echo t || exit ;;
     r) start ;;
     x) stop "$_id" "$_n" "$_more" ;;
     f)
+      wake
       [ -n "$_slot" ] || next
       [ $_n != in ] || _in=$_base/exec/$_slot.in; bulk "$_base/exec/$_slot.$_n" "$_more" ;;
-    n) prepare ;;
+    n) wake; prepare ;;
     s)
-      dismiss
+      dismiss; wake
       _f=$_base/text.$$; bulk "$_f" "$_n"
       eval "$_id=\\$(cat "$_f"; echo .); $_id=\\\${$_id%.}"; rm -f "$_f" ;;
-    l) look ;;
+    l) wake; look ;;
     *) printf '%s\\n' "$_op $_id $_n $_more" ;;
     esac
   done
@@ -291,7 +316,7 @@ guard() {
   [ -z "$_jobs" ] || rm -f "$_jobs"
   echo q
   exec >/dev/null
-  while sleep 1; do
+  while :; do
     _kept=
     for _id in $_mine; do
       facts "$_base/exec/$_id"
@@ -303,15 +328,18 @@ guard() {
     done
     _mine=$_kept
     [ -n "$_mine" ] || exit 0
+    wake; sleep 1
   done
 }
 next
 # A shell that can't fork gives up what it is doing, and must not give up itself.
 while [ -z "$_over" ]; do
   command eval serve
-  [ -z "$_pending" ] || { echo "N $_pending fork"; _pending=; }
+  # Bytes that were not taken would be read as requests.
+  [ -z "$_raw" ] || exit
+  [ -z "$_pending" ] || { echo "N $_pending fork"; _pending= _slot=; }
 done
-guard
+while :; do command eval guard; done
 `;
 
 /*
@@ -330,7 +358,7 @@ guard
 const WRITER = `
 exec 2>/dev/null
 [ -z "$BASH_VERSION" ] || set +o posix
-_base=$1 _run=' ' _root= _server=$3 _exact= _bytes=
+_base=$1 _run=' ' _root= _server=$3 _exact= _bytes= _open= _whole= _told=
 _nl='
 '
 # Whether this bash takes every byte as it is; other shells must not even read the question.
@@ -346,6 +374,8 @@ drop() {
   _run="\${_run%% $1 *} \${_run#* $1 }"; unset "_x_$1" "_n_$1" "_h_$1" "_f_$1" "_o_$1" "_e_$1"
 }
 load() { eval "_id=\\$_x_$1 _nonce=\\$_n_$1 _head=\\$_h_$1 _file=\\$_base/exec/\\$_f_$1 _so=\\$_o_$1 _se=\\$_e_$1"; }
+open() { _open=$3; echo "$1 $2 $3"; }
+shut() { echo $_open; _open=; }
 part() { if [ $2 -eq 0 ]; then head -c $3 "$1"; else tail -c "+$(($2 + 1))" "$1" | head -c $(($3 - $2)); fi; }
 grown() {
   _all=$(wc -c <"$1"); _all=$((_all))
@@ -355,18 +385,19 @@ grown() {
 }
 send() {
   if [ -s "$_file.out" ] && grown "$_file.out" $_so; then
-    echo "O $1 $_nonce"; part "$_file.out" $_so $_to; echo $_nonce; eval "_o_$1=$_to"
+    open O $1 $_nonce; part "$_file.out" $_so $_to; shut; eval "_o_$1=$_to"
   fi
   if [ -s "$_file.err" ] && grown "$_file.err" $_se; then
-    echo "E $1 $_nonce"; part "$_file.err" $_se $_to; echo $_nonce; eval "_e_$1=$_to"
+    open E $1 $_nonce; part "$_file.err" $_se $_to; shut; eval "_e_$1=$_to"
   fi
 }
 finish() {
   load "$1"; [ -n "$_nonce" ] || return
   if [ $_so -gt 0 ] || [ $_se -gt 0 ]; then send "$1"
   else
-    if [ -s "$_file.out" ]; then echo "O $1 $_nonce"; head -c $_head "$_file.out"; echo $_nonce; fi
-    if [ -s "$_file.err" ]; then echo "E $1 $_nonce"; head -c $_head "$_file.err"; echo $_nonce; fi
+    if [ "$_told" != "$1" ] && [ -s "$_file.out" ]; then open O $1 $_nonce; head -c $_head "$_file.out"; shut; fi
+    _told=$1
+    if [ -s "$_file.err" ]; then open E $1 $_nonce; head -c $_head "$_file.err"; shut; fi
   fi
   drop "$1"
   echo "D $1 $2"
@@ -432,8 +463,8 @@ serve() {
     w) watch "$_id" "$_a" "$_b" "$_c" ;;
     N) drop "$_id"; echo "N $_id $_a" ;;
     t) tick; echo T || exit ;;
-    m) more "$_id" $_a $_b $_c $_d ;;
-    p) peek "$_id" "$_a" "$_b" "$_c\${_d:+ }$_d" ;;
+    m) _whole=yes; more "$_id" $_a $_b $_c $_d; _whole= ;;
+    p) _whole=yes; peek "$_id" "$_a" "$_b" "$_c\${_d:+ }$_d"; _whole= ;;
     q) exit ;;
     *) printf '%s\\n' "$_op $_id $_a" ;;
     esac
@@ -441,7 +472,14 @@ serve() {
   exit
 }
 echo H
-while :; do command eval serve; done
+while :; do
+  command eval serve
+  # It could not fork. What can be told again is: a command's beginning; over a fresh connection everything.
+  [ -z "$_whole" ] || { kill -KILL $_server; exit; }
+  [ -z "$_open" ] || shut
+  # Or nobody would ask again.
+  echo T
+done
 `;
 
 /** Reads what the server hands to a shell of its own, where it is not a subshell. */

@@ -349,7 +349,8 @@ export class Channel {
   #makeReady(): void {
     clearTimeout(this.#quiet);
     this.#quiet = setTimeout(() => {
-      if (!this.#ended) this.#connection.write('n\n');
+      // Not beside a command: one that uses up all processes would hold up the runner over it.
+      if (!this.#ended && this.#waiting.size === 0) this.#connection.write('n\n');
     }, QUIET_MS).unref();
   }
 
