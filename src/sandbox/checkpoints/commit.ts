@@ -42,6 +42,15 @@ function pathsIn(json: string): BytePath[] {
   return value.skipped.flatMap((one: unknown) => (Array.isArray(one) && typeof one[0] === 'string' ? [one[0]] : []));
 }
 
+/** As `changesBetween`, of a tree that is still being made: git has started by the time it is there. */
+export async function changesSince(repository: Repository, from: string, to: Promise<string>): Promise<FileChange[]> {
+  const stdin = to.then((tree) => `${from} ${tree}\n`);
+  const printed = await repository.run({}, ['diff-tree', '--stdin', '-r', '-z', '--raw'], { stdin });
+  // A line of the pair comes first, then its changes.
+  const text = printed.toString('latin1');
+  return parseRawDiff(text.slice(text.indexOf('\n') + 1));
+}
+
 /** What became of each file between two trees, or commits. */
 export async function changesBetween(repository: Repository, from: string, to: string): Promise<FileChange[]> {
   const printed = await repository.run({}, ['diff-tree', '-r', '-z', '--raw', from, to]);

@@ -23,7 +23,8 @@ export interface GitPlace {
 }
 
 export interface GitRun {
-  stdin?: string | Uint8Array;
+  /** What is promised is waited for by the program, which has started by then; if it never comes, the program is ended. */
+  stdin?: string | Uint8Array | Promise<string>;
   /** ms until it is killed. Default 2 minutes. */
   timeoutMs?: number;
   /** `name=value` that outweighs the private configuration. */
@@ -85,7 +86,10 @@ export class Git {
       if (options.background && child.pid !== undefined) lower(child.pid);
       // It may end before it has read all: its exit code says what that means.
       child.stdin.on('error', () => undefined);
-      child.stdin.end(options.stdin ?? '');
+      void Promise.resolve(options.stdin ?? '').then(
+        (text) => child.stdin.end(text),
+        () => kill('what it was to read never came'),
+      );
     });
   }
 }

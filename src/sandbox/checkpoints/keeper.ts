@@ -75,12 +75,12 @@ export class Keeper implements CheckpointKeeper {
   async #check(): Promise<void> {
     if (this.#off || !(await this.#work.exists())) return;
     const last = await this.#begin();
-    const snapshot = await this.#work.snapshot();
+    const snapshot = await this.#work.snapshot(last?.tree);
     if (last?.tree !== snapshot.tree) {
       const calls = [...new Set([...this.#ended, ...this.#active])];
       const [made, changes] = await Promise.all([
         commit(this.#repository, this.#owner.session, snapshot, last?.commit ?? null),
-        last ? changesBetween(this.#repository, last.tree, snapshot.tree) : [],
+        last ? (snapshot.changes ?? changesBetween(this.#repository, last.tree, snapshot.tree)) : [],
       ]);
       const why = calls.length > 0 ? 'calls' : last ? 'person' : 'start';
       await this.#owner.record([

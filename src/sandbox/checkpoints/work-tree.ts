@@ -6,7 +6,9 @@ import { setImmediate as nextRound } from 'node:timers/promises';
 import { DroverError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import { type BytePath, joinPaths, splitPaths, toBytes } from './byte-path.ts';
+import { changesSince } from './commit.ts';
 import { excludes } from './excludes.ts';
+import type { FileChange } from './raw-diff.ts';
 import type { Repository } from './repository.ts';
 
 /** A file that is in the folder and not in the checkpoint. */
@@ -19,6 +21,8 @@ export interface Skipped {
 export interface Snapshot {
   tree: string;
   skipped: Skipped[];
+  /** What changed since the tree it was asked for, where that was found out on the way. */
+  changes?: Promise<FileChange[]>;
 }
 
 /** A workspace of more files that nothing excludes is not kept: each checkpoint would take many seconds. */
@@ -87,15 +91,19 @@ export class WorkTree {
     this.#tree = null;
   }
 
-  /** Keeps the files as they are now. Throws `GitMissing`, `GitFailed`, `TooManyFiles`. */
-  async snapshot(): Promise<Snapshot> {
+  /**
+   * Keeps the files as they are now. Throws `GitMissing`, `GitFailed`, `TooManyFiles`.
+   * @param since a tree; what changed since then is looked for while the new one is still being made
+   */
+  async snapshot(since?: string): Promise<Snapshot> {
     const place = await this.place();
-    const untracked = this.#untracked();
+    // First, and not beside git, which takes all processors: the listing would begin late.
+    const untracked = await this.#untracked();
     const [changed, found] = await Promise.all([
       this.#repository.run(place, ['diff-files', '-z', '--name-only']).then(splitPaths),
-      untracked.then((list) => list()),
+      untracked(),
     ]);
-    const inside = await this.#inside(found, await untracked);
+    const inside = await this.#inside(found, untracked);
     if (inside.added.length > MAX_FILES) throw new TooManyFiles(inside.added.length);
     const { wanted, removed, skipped } = await this.#sort([...changed, ...inside.seeds], inside.added);
     // What is gone comes first, so that a file can take a folder's place.
@@ -110,8 +118,13 @@ export class WorkTree {
       await this.#repository.run(place, args, { stdin: joinPaths(wanted), ...config });
     }
     if (removed.length + wanted.length > 0) this.#tree = null;
-    this.#tree ??= (await this.#repository.run(place, ['write-tree'])).toString().trim();
-    return { tree: this.#tree, skipped };
+    if (this.#tree !== null) return { tree: this.#tree, skipped };
+    const writing = this.#repository.run(place, ['write-tree']).then((printed) => printed.toString().trim());
+    const changes = since === undefined ? undefined : changesSince(this.#repository, since, writing);
+    // Who asked may have failed by then, or have no use for it.
+    changes?.catch(() => undefined);
+    this.#tree = await writing;
+    return { tree: this.#tree, skipped, ...(changes ? { changes } : {}) };
   }
 
   /** Lists the files that git does not know of yet; one that names a folder ends in a slash. */
