@@ -230,9 +230,10 @@ export class Channel {
     if (this.#pending.size === 0) this.#connection.hold(false);
   }
 
+  /** And asks for news, for the last look may have got lost with a fork that failed. */
   #stop(waiting: Waiting, how: 'cancelled' | 'timed_out', signal: 'TERM' | 'KILL'): void {
     waiting.stopped = how;
-    if (!this.#ended) this.#connection.write(`x ${waiting.id} ${how} ${signal}\n`);
+    if (!this.#ended) this.#connection.write(`x ${waiting.id} ${how} ${signal}\nt\n`);
   }
 
   /** Asks for news of what runs, now often, later seldom. */
