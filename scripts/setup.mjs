@@ -29,7 +29,7 @@ import {
 export const codeServer = { package: 'code-server@4.139.1', vscode: '1.139.1' };
 
 /**
- * @typedef {'packages' | 'node24' | 'browser' | 'vscode' | 'engine' | 'image' | 'osSandbox' | 'busybox'} Part
+ * @typedef {'packages' | 'node24' | 'browser' | 'vscode' | 'engine' | 'image' | 'osSandbox' | 'busybox' | 'compose' | 'ssh' | 'podman'} Part
  * @typedef {{ have: Partial<Record<Part, string>>, missing: Partial<Record<Part, string>> }} Prepared
  *   `have`: what serves, such as the path of the browser. `missing`: one sentence each, what to do about it.
  */
@@ -59,7 +59,9 @@ export async function prepare({ need, log = (line) => console.log(line) }) {
 }
 
 /** @type {readonly Part[]} */
-const order = ['packages', 'node24', 'browser', 'vscode', 'engine', 'image', 'osSandbox', 'busybox'];
+const everybodys = ['packages', 'node24', 'browser', 'vscode', 'engine', 'image', 'osSandbox', 'busybox'];
+/** @type {readonly Part[]} */
+const order = [...everybodys, 'compose', 'ssh', 'podman'];
 
 /** @typedef {(line: string) => void} Log */
 /** @type {Record<Part, (log: Log) => Promise<string>>} */
@@ -71,7 +73,24 @@ const makers = {
   engine: async (log) => orFail(await ensureEngine({ install: mayUseApt(), log })).how,
   image: makeSampleImage,
   osSandbox: async (log) => orFail(await ensureOsSandbox({ install: mayUseApt(), log })).how,
-  busybox: findBusybox,
+  busybox: findPrograms({
+    programs: ['busybox'],
+    packages: ['busybox'],
+    why: 'the tools are tested in a container that has nothing else',
+  }),
+  compose: findCompose,
+  ssh: findPrograms({
+    programs: ['ssh', 'sshd'],
+    packages: ['openssh-client', 'openssh-server'],
+    why: 'the tests reach an engine over ssh, through a server of their own',
+    services: true,
+  }),
+  podman: findPrograms({
+    programs: ['podman', 'runc'],
+    packages: ['podman', 'runc'],
+    why: "the tests use Podman's socket",
+    services: true,
+  }),
 };
 
 /** @template {{ ok: boolean, why: string }} T @param {T} result @returns {T} */
@@ -135,15 +154,30 @@ async function majorOf(node) {
   return code === 0 ? Number.parseInt(output.slice(1), 10) : 0;
 }
 
-/** A shell and tools of another kind, to test sandboxes with. @type {(log: Log) => Promise<string>} */
-async function findBusybox(log) {
-  if (!onPath('busybox') && mayUseApt()) {
-    log('Installing busybox with apt-get, as the tools are tested in a container that has nothing else.');
-    await aptInstall(['busybox']);
-  }
-  const found = onPath('busybox');
-  if (!found) throw new Failed('busybox was not found; install it to test sandboxes that have nothing else.');
-  return found;
+/**
+ * Finds programs that some tests want, or installs them with apt-get; `services`: those that come with services, which
+ * would start at once, only where the machine is CI's.
+ * @param {{ programs: string[], packages: string[], why: string, services?: true }} wanted
+ * @returns {(log: Log) => Promise<string>}
+ */
+function findPrograms({ programs, packages, why, services }) {
+  const missing = () => programs.filter((name) => !onPath(name));
+  return async (log) => {
+    if (missing().length > 0 && mayUseApt() && (!services || process.env.CI === 'true')) {
+      log(`Installing ${packages.join(' and ')} with apt-get: ${why}.`);
+      await aptInstall(packages);
+    }
+    if (missing().length > 0) throw new Failed(`${missing().join(' and ')} not found; install it: ${why}.`);
+    return programs.join(' and ');
+  };
+}
+
+/** Compose, as a plugin of the docker CLI or as a program of its own. @type {(log: Log) => Promise<string>} */
+async function findCompose(log) {
+  const plugin = await run('docker', ['compose', 'version'], { timeoutMs: 20_000 }).catch(() => undefined);
+  if (plugin?.code === 0) return 'docker compose';
+  const why = 'the tests make dev containers of Compose services';
+  return findPrograms({ programs: ['docker-compose'], packages: ['docker-compose'], why })(log);
 }
 
 /** Chromium, or a relative that speaks the same protocol. @type {(log: Log) => Promise<string>} */
@@ -271,7 +305,7 @@ async function removeLeftovers(home) {
 export const describeMissing = (prepared) => Object.entries(prepared.missing).map(([part, why]) => `${part}: ${why}`);
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const prepared = await prepare({ need: order });
+  const prepared = await prepare({ need: everybodys });
   for (const [part, what] of Object.entries(prepared.have)) console.log(`${part}: ${what}`);
   for (const line of describeMissing(prepared)) console.error(`missing ${line}`);
   process.exitCode = Object.keys(prepared.missing).length > 0 ? 1 : 0;

@@ -22,12 +22,17 @@ import { prepare } from './setup.mjs';
 /** @type {Suite[]} */
 const suites = [
   { name: 'check', minutes: 5, needs: [] },
-  { name: 'unit', minutes: 5, needs: [], wants: ['browser'] },
-  { name: 'sandbox', minutes: 8, needs: ['engine', 'image', 'osSandbox'], wants: ['busybox'] },
+  { name: 'unit', minutes: 8, needs: [], wants: ['browser'] },
+  {
+    name: 'sandbox',
+    minutes: 14,
+    needs: ['engine', 'image', 'osSandbox'],
+    wants: ['busybox', 'compose', 'ssh', 'podman'],
+  },
   { name: 'crash', minutes: 8, needs: ['engine'] },
-  { name: 'security', minutes: 5, needs: ['engine'] },
-  { name: 'host', minutes: 4, needs: ['browser', 'vscode'], packaged: true },
-  { name: 'e2e', minutes: 12, needs: ['browser', 'vscode', 'engine', 'image'], packaged: true },
+  { name: 'security', minutes: 8, needs: ['engine'] },
+  { name: 'host', minutes: 8, needs: ['browser', 'vscode'], packaged: true },
+  { name: 'e2e', minutes: 20, needs: ['browser', 'vscode', 'engine', 'image'], packaged: true },
 ];
 
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');

@@ -139,7 +139,7 @@ async function chooseAgent(all: readonly Agent[], project: Project): Promise<Age
       detail: agent.description ?? '',
       agent,
     })),
-    { title: `Drover: which agent?${missing}` },
+    { title: `Drover: which agent?${missing}`, ignoreFocusOut: true },
   );
   return picked?.agent;
 }
@@ -156,7 +156,7 @@ async function chooseEnvironment(all: readonly Environment[], project: Project):
       detail: environment.description ?? '',
       environment,
     })),
-    { title: 'Drover: where should it work?' },
+    { title: 'Drover: where should it work?', ignoreFocusOut: true },
   );
   return picked?.environment;
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, lstatSync, type Stats } from 'node:fs';
+import { closeSync, constants, lstatSync, openSync, type Stats } from 'node:fs';
 import { copyFile, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextRound } from 'node:timers/promises';
@@ -282,10 +282,10 @@ class Folders {
   }
 }
 
-/** What root has made in a container may be nobody else's to read. */
+/** What root has made in a container may be nobody else's to read. Asked by opening: what else would say may be wrong. */
 function isReadable(path: Buffer): boolean {
   try {
-    accessSync(path, constants.R_OK);
+    closeSync(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK));
     return true;
   } catch {
     return false;
