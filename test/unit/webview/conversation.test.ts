@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EventId } from '../../../src/protocol/ids.ts';
 import { bigOutput, coloured, editPending, long, twoThreads, unsafeMessage } from '../../fixtures/panel/sessions.ts';
+import { eventually } from '../../support/eventually.ts';
 import { hasBrowser, oneDesk, type PanelDesk, words } from './desk.ts';
 
 const top = (panel: PanelDesk) => panel.page.locator('.scroller').evaluate((scroller) => scroller.scrollTop);
@@ -144,8 +145,13 @@ describe.skipIf(!hasBrowser)('the conversation', { timeout: 40_000 }, () => {
     const panel = await desk.panel();
     await panel.open(coloured());
     await panel.page.getByRole('button', { name: /^bash cargo test/ }).click();
-    const [asked] = await panel.sentOf('read_blob');
-    expect(asked?.blob.sha256).toBe('cd'.repeat(32));
+    // Nobody clicks for it: it is asked for once the card is drawn open.
+    const asked = await eventually(
+      'the output to be asked for',
+      5_000,
+      async () => (await panel.sentOf('read_blob'))[0],
+    );
+    expect(asked.blob.sha256).toBe('cd'.repeat(32));
     await panel.page.locator('.terminal', { hasText: 'passed' }).waitFor();
     expect(await panel.page.getByRole('button', { name: 'Show all' }).count()).toBe(0);
     const text = '\u001b[32mpassed\u001b[0m\n';
