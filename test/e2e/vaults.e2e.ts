@@ -40,7 +40,7 @@ describe('a vault', () => {
     await workbench.page.locator('.quick-input-widget', { hasText: 'never shown again' }).waitFor({ timeout: 20_000 });
     expect(await workbench.quickInput.getAttribute('type')).toBe('password');
     await workbench.type(VALUE);
-    const row = workbench.treeRow(/NPM_TOKEN.*registry\.example/);
+    const row = workbench.treeRow(/NPM_TOKEN.*api\.example/);
     await row.first().waitFor({ timeout: 20_000 });
     expect(JSON.parse(await readFile(join(desk.folder, '.drover', 'catalog.json'), 'utf8')).credentials).toMatchObject([
       { auth: { secret_name: 'NPM_TOKEN' }, archived_at: null },
