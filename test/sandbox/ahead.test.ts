@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureTinyImage } from '../../scripts/image.mjs';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
-import { makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
+import { makeImages, makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
 
 const image = { type: 'image' as const, image: TINY };
 
@@ -10,8 +10,7 @@ describeWith(await engineAvailable(), 'a sandbox made ahead of its call', () => 
   let rig: Rig;
 
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureTinyImage } from '../../scripts/image.mjs';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { type Available, describeWith, docker, engineAvailable } from '../support/engine.ts';
-import { makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
+import { makeImages, makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
 
 const engine = await engineAvailable();
 /** ms. Compose is a program of its own that the devcontainer tool starts many times. */
@@ -34,8 +34,7 @@ describeWith(composeAvailable(), 'a devcontainer of Compose services', () => {
   };
 
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
 import { configurations } from '../../src/sandbox/docker/devcontainer-config.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
-import { makeRig, type Rig, SAMPLE, sh, TINY, textOf } from './rig.ts';
+import { makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf } from './rig.ts';
 
 const engine = await engineAvailable();
 const devcontainer = { type: 'devcontainer' as const };
@@ -16,10 +16,7 @@ describeWith(engine, 'a devcontainer', () => {
   const left = () => docker('ps', '--all', '--quiet', '--filter', `label=drover.workspace=${rig.workspace}`);
 
   beforeAll(async () => {
-    for (const ensure of [ensureTinyImage, ensureSampleImage]) {
-      const made = await ensure({ log: () => {} });
-      if (!made.ok) throw new Error(made.why);
-    }
+    await makeImages(ensureTinyImage, ensureSampleImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

@@ -10,7 +10,7 @@ import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { describeWith, docker, engineAvailable, removeLabelled } from '../support/engine.ts';
 import { tcpRelay } from '../support/tcp-relay.ts';
-import { environmentOf, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
+import { environmentOf, makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
 /** Where the stand-in host listens. */
@@ -29,10 +29,7 @@ describeWith(engine, 'an engine on another machine', () => {
   const said = () => rig.progress.join('\n');
 
   beforeAll(async () => {
-    for (const ensure of [ensureTinyImage, ensureSampleImage]) {
-      const made = await ensure({ log: () => {} });
-      if (!made.ok) throw new Error(made.why);
-    }
+    await makeImages(ensureTinyImage, ensureSampleImage);
     // Loopback, but by an address that is not taken for this machine.
     relay = await tcpRelay('/var/run/docker.sock', '127.0.0.2');
   });

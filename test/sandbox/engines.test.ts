@@ -8,7 +8,7 @@ import { ensureTinyImage } from '../../scripts/image.mjs';
 import { type Available, describeWith, docker, engineAvailable, removeLabelled } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeFolder } from '../support/temp.ts';
-import { environmentOf, makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
+import { environmentOf, makeImages, makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
 
 const engine = await engineAvailable();
 const image = { type: 'image' as const, image: TINY };
@@ -35,8 +35,7 @@ describeWith(sshAvailable(), 'an engine reached by ssh', () => {
   let port: number;
 
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
     folder = await makeFolder('drover-ssh-');
     for (const key of ['host', 'client'])
       execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, key)]);

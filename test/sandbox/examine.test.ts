@@ -2,7 +2,7 @@ import { chmod } from 'node:fs/promises';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureTinyImage } from '../../scripts/image.mjs';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
-import { environmentOf, makeRig, type Rig, TINY } from './rig.ts';
+import { environmentOf, makeImages, makeRig, type Rig, TINY } from './rig.ts';
 
 const engine = await engineAvailable();
 
@@ -13,8 +13,7 @@ describeWith(engine, 'an examination of what serves an environment', () => {
   const left = () => docker('ps', '--all', '--quiet', '--filter', `label=drover.workspace=${rig.workspace}`);
 
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

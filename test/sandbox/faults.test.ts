@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { makeFolder } from '../support/temp.ts';
 import { type OwnContainer, ownContainer } from './own-container.ts';
 import { relayTo } from './relay.ts';
-import { sh, TINY, textOf } from './rig.ts';
+import { makeImages, sh, TINY, textOf } from './rig.ts';
 import { canMakeShellImage, makeShellImage } from './shell-image.ts';
 
 const engine = await engineAvailable();
@@ -206,8 +206,7 @@ function faultsWith(image: () => string): void {
 
 describeWith(engine, 'faults under bash', () => {
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
   });
   faultsWith(() => TINY);
 

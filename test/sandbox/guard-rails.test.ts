@@ -6,7 +6,7 @@ import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
 import type { EnvironmentConfig } from '../../src/protocol/environment.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { attacks } from './attacks.ts';
-import { makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
+import { makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
 
@@ -23,10 +23,7 @@ describeWith(engine, 'guard rails', () => {
     rig.provider.acquire(rig.owner({ type: 'image', image, ...more } as EnvironmentConfig));
 
   beforeAll(async () => {
-    for (const ensure of [ensureTinyImage, ensureSampleImage]) {
-      const made = await ensure({ log: () => {} });
-      if (!made.ok) throw new Error(made.why);
-    }
+    await makeImages(ensureTinyImage, ensureSampleImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

@@ -6,7 +6,7 @@ import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { SandboxOwner, SandboxProvider } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable, removeLabelled } from '../support/engine.ts';
-import { makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
+import { makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
 const image = { type: 'image' as const, image: TINY };
@@ -38,10 +38,7 @@ describeWith(engine, 'housekeeping', () => {
   };
 
   beforeAll(async () => {
-    for (const ensure of [ensureTinyImage, ensureSampleImage]) {
-      const done = await ensure({ log: () => {} });
-      if (!done.ok) throw new Error(done.why);
-    }
+    await makeImages(ensureTinyImage, ensureSampleImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

@@ -8,7 +8,7 @@ import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { SandboxOwner } from '../../src/sandbox/sandbox.ts';
 import { workFolder } from '../../src/sandbox/work-folder.ts';
 import { describeWith, engineAvailable, osSandboxAvailable } from '../support/engine.ts';
-import { makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
+import { makeImages, makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
 
@@ -71,8 +71,7 @@ function worksOnACopy(config: EnvironmentConfig): void {
 
 describeWith(engine, 'a session with a copy of its own, in a container', () => {
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
   });
   worksOnACopy({ type: 'image', image: TINY });
 });

@@ -10,7 +10,7 @@ import type { Packages } from '../../src/protocol/environment.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
-import { environmentOf, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
+import { environmentOf, makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 /** The sample's image with the npm of this machine and two packages in a folder: nothing is asked of any registry. */
 const WITH_NPM = 'drover-test-npm:latest';
@@ -27,10 +27,7 @@ describeWith(await engineAvailable(), 'the packages of an environment', () => {
   const image = (packages: Packages, name = WITH_NPM) => ({ type: 'image' as const, image: name, packages });
 
   beforeAll(async () => {
-    for (const ensure of [ensureSampleImage, ensureTinyImage]) {
-      const made = await ensure({ log: () => {} });
-      if (!made.ok) throw new Error(made.why);
-    }
+    await makeImages(ensureSampleImage, ensureTinyImage);
     before = cached();
     await addNpm();
   });

@@ -6,7 +6,7 @@ import type { Sandbox, SandboxOwner } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { crashUnder } from './crash.ts';
-import { makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
+import { makeImages, makeRig, type Rig, sh, TINY, textOf, types } from './rig.ts';
 
 const image = { type: 'image' as const, image: TINY };
 
@@ -30,8 +30,7 @@ describeWith(await engineAvailable(), 'a sandbox for each call', () => {
   };
 
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

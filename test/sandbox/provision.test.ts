@@ -7,7 +7,7 @@ import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { SandboxLost, SandboxUnavailable } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { relayTo } from './relay.ts';
-import { environmentOf, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
+import { environmentOf, makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
 
@@ -24,10 +24,7 @@ describeWith(engine, 'provisioning', () => {
   const containerId = () => containers()[0] ?? 'none';
 
   beforeAll(async () => {
-    for (const ensure of [ensureTinyImage, ensureSampleImage]) {
-      const made = await ensure({ log: () => {} });
-      if (!made.ok) throw new Error(made.why);
-    }
+    await makeImages(ensureTinyImage, ensureSampleImage);
   });
   beforeEach(async () => {
     rig = await makeRig();

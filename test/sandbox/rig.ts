@@ -15,6 +15,16 @@ export const SEARCH = 'drover-search:latest';
 export const SAMPLE = 'drover-sample:latest';
 const CLI = fileURLToPath(new URL('../../node_modules/@devcontainers/cli/devcontainer.js', import.meta.url));
 
+/** Makes the images that are missing. Throws with the reason if one can't be made. */
+export async function makeImages(
+  ...ensures: ((options: { log: () => void }) => Promise<{ ok: boolean; why: string }>)[]
+): Promise<void> {
+  for (const ensure of ensures) {
+    const made = await ensure({ log: () => {} });
+    if (!made.ok) throw new Error(made.why);
+  }
+}
+
 /** A workspace folder, a provider, and everything they made, to be cleared away in one go. */
 export interface Rig {
   workspace: string;

@@ -6,7 +6,7 @@ import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { type Sandbox, SandboxLost } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { crashUnder } from './crash.ts';
-import { makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
+import { makeImages, makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
 
 const engine = await engineAvailable();
 const image = { type: 'image' as const, image: TINY };
@@ -20,8 +20,7 @@ describeWith(engine, 'a command in a container', () => {
   const processes = async () => textOf((await sh(sandbox, 'cat /proc/[0-9]*/cmdline | tr "\\0" " "')).stdout);
 
   beforeAll(async () => {
-    const made = await ensureTinyImage({ log: () => {} });
-    if (!made.ok) throw new Error(made.why);
+    await makeImages(ensureTinyImage);
     rig = await makeRig();
     sandbox = await rig.provider.acquire(rig.owner(image));
   });

@@ -4,7 +4,7 @@ import { ensureSampleImage, ensureSearchImage, ensureTinyImage } from '../../scr
 import { mint } from '../../src/protocol/ids.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
-import { makeRig, type Rig, SAMPLE, SEARCH, TINY } from './rig.ts';
+import { makeImages, makeRig, type Rig, SAMPLE, SEARCH, TINY } from './rig.ts';
 import { canMakeShellImage, makeShellImage } from './shell-image.ts';
 import { call, contextFor, said, toolbox } from './tool-rig.ts';
 import { toolSuite } from './tool-suite.ts';
@@ -26,7 +26,7 @@ function suiteOn(image: string): void {
 
 describeWith(engine, 'tools in a container that has only bash and coreutils', () => {
   beforeAll(async () => {
-    await ensureTinyImage({ log: () => {} });
+    await makeImages(ensureTinyImage);
   });
   suiteOn(TINY);
 });
@@ -35,7 +35,7 @@ const ripgrep = spawnSync('sh', ['-c', 'command -v rg'], { encoding: 'utf8' }).s
 
 describe.skipIf(!engine.ok || !ripgrep)('tools in a container that has ripgrep', () => {
   beforeAll(async () => {
-    await ensureSearchImage({ log: () => {} });
+    await makeImages(ensureSearchImage);
   });
   suiteOn(SEARCH);
 });
@@ -53,7 +53,7 @@ describe.skipIf(!engine.ok || !canMakeShellImage('busybox'))('tools in a contain
 describeWith(engine, 'tools and a sandbox that goes away', () => {
   let rig: Rig;
   beforeAll(async () => {
-    await ensureSampleImage({ log: () => {} });
+    await makeImages(ensureSampleImage);
     rig = await makeRig();
   });
   afterAll(async () => {
