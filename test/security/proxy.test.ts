@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
-import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectHttp2, constants } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -162,6 +162,32 @@ describe('the egress proxy', () => {
     const before = connections;
     await curl(stage, '--http1.1', '-H', `Authorization: Bearer ${placeholder}`, ...args);
     expect(connections - before).toBe(1);
+  });
+
+  it('takes a stream that is called off before its answer for what it is, and goes on with the others', async () => {
+    let came = 0;
+    const { stage, port, placeholder } = await open((request, response) => {
+      came++;
+      if (request.url === '/stays') response.end('here');
+    });
+    const client = await secure(stage, 'api.test', port, 'h2');
+    const session = connectHttp2(`https://api.test:${port}`, { createConnection: () => client });
+    const fields = { authorization: `Bearer ${placeholder}` };
+    const gone = session.request({ ':method': 'POST', ':path': '/gone', ...fields });
+    gone.on('error', () => undefined);
+    gone.write('a beginning');
+    await expect.poll(() => came, { timeout: 5_000 }).toBe(1);
+    gone.close(constants.NGHTTP2_CANCEL);
+    const stays = session.request({ ':path': '/stays', ...fields });
+    let body = '';
+    for await (const chunk of stays) body += chunk;
+    session.close();
+    expect(body).toBe('here');
+    await stage.settled();
+    expect(stage.ledger.map(({ path, verdict }) => `${path} ${verdict}`).sort()).toEqual([
+      '/gone failed',
+      '/stays allowed',
+    ]);
   });
 
   it('passes events on as they come, not when the answer ends', async () => {

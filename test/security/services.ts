@@ -38,7 +38,8 @@ export async function gitBackend(
     stdio: ['pipe', 'pipe', 'ignore'],
     timeout: 20_000,
   });
-  child.stdin.end(input);
+  // It may have answered and ended before it was given anything to read.
+  child.stdin.on('error', () => undefined).end(input);
   const chunks: Buffer[] = [];
   for await (const chunk of child.stdout) chunks.push(chunk as Buffer);
   const output = Buffer.concat(chunks);

@@ -65,7 +65,8 @@ export async function exchange2(
 }
 
 export function tell2(stream: ServerHttp2Stream, refused: Refused): void {
-  if (stream.destroyed) return;
+  // One that was reset is closed some time before it is destroyed, and takes nothing any more.
+  if (stream.destroyed || stream.closed) return;
   if (stream.headersSent) {
     stream.close(constants.NGHTTP2_INTERNAL_ERROR);
     return;
