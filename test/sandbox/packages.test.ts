@@ -119,6 +119,11 @@ describeWith(await engineAvailable(), 'the packages of an environment', () => {
       // The way's own settings are those of the new sandbox, not those the packages were installed with.
       const { Config } = JSON.parse(docker('inspect', '--format', '{{json .}}', cached()[0] ?? ''));
       expect(JSON.stringify(Config.Env)).not.toMatch(/proxy/i);
+      // Nor does it know whom the session trusted: that authority will be dead, and its next one another.
+      const authority = textOf((await sh(sandbox, 'sed -n 2p /run/drover/ca.pem')).stdout).trim();
+      expect(authority).toHaveLength(64);
+      expect(filesOf(cached()[0] ?? '').includes(authority)).toBe(false);
+      expect(filesOf(cached()[0] ?? '').includes('from a package')).toBe(true);
     } finally {
       server.close();
       server.closeAllConnections();
@@ -131,6 +136,16 @@ describeWith(await engineAvailable(), 'the packages of an environment', () => {
     await expect(failing).rejects.toThrow(`The image ${TINY} has no gem, so nothing can be installed with gem`);
   });
 });
+
+/** All files of an image, in one piece. */
+function filesOf(image: string): Buffer {
+  const container = docker('create', image, 'true').trim();
+  try {
+    return execFileSync('docker', ['export', container], { maxBuffer: 2 ** 30 });
+  } finally {
+    docker('rm', '--force', container);
+  }
+}
 
 /** A registry of the test's own, with one package: what it was asked for, in order. */
 async function registry(): Promise<{ server: Server; port: number; asked: string[] }> {

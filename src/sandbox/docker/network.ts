@@ -100,15 +100,18 @@ export class WayOut {
     return this.#gate.settle(execution);
   }
 
-  /** Starts the relay in the running container and waits until it listens. Throws `SandboxUnavailable`. */
-  async enter(container: Docker.Container): Promise<void> {
+  /**
+   * Starts the relay in the running container and waits until it listens. Throws `SandboxUnavailable`.
+   * `becomesImage`: the session's authority is named by variables alone, nothing of it is written inside.
+   */
+  async enter(container: Docker.Container, { becomesImage = false } = {}): Promise<void> {
     // Two that start side by side would end each other.
     const early = this.#early;
     this.#early = undefined;
     if ((await early) && this.#stream) return;
     this.#stream?.destroy();
     try {
-      await this.#start(container);
+      await this.#start(container, becomesImage);
     } catch (error) {
       throw new SandboxUnavailable(
         'container',
@@ -149,7 +152,7 @@ export class WayOut {
     await this.#gate.close();
   }
 
-  async #start(container: Docker.Container): Promise<void> {
+  async #start(container: Docker.Container, becomesImage = false): Promise<void> {
     if (this.#folder === undefined) await putInto(container, this.#contents);
     const socket = this.#door ? [`${FOLDER}/${SOCKET}`] : [];
     const exec = await container.exec({
@@ -189,23 +192,23 @@ export class WayOut {
       ready.reject(new Error(said.trim() || 'the relay ended'));
       if (this.#stream !== stream) return;
       this.#stream = undefined;
-      void this.#again(container, exec);
+      void this.#again(container, exec, becomesImage);
     });
     const timer = setTimeout(() => stream.destroy(new Error('the relay did not start')), READY_MS);
     await ready.promise.finally(() => clearTimeout(timer));
     // Beside what comes next: who looks at the variables does not need it.
-    void trust(container).catch(() => undefined);
+    if (!becomesImage) void trust(container).catch(() => undefined);
     this.#restarts = 0;
   }
 
   /** A relay that died is started again while its container runs; not one that made room for another window's. */
-  async #again(container: Docker.Container, exec: Docker.Exec): Promise<void> {
+  async #again(container: Docker.Container, exec: Docker.Exec, becomesImage: boolean): Promise<void> {
     if (this.#closed || this.#restarts >= RESTARTS) return;
     this.#restarts++;
     await sleep(RESTART_MS, undefined, { ref: false });
     if ((await exitCode(exec)) === ENDED || this.#closed || this.#stream) return;
     // A container that has been stopped or removed refuses: then there is nothing to be let out.
-    await this.#start(container).catch(() => undefined);
+    await this.#start(container, becomesImage).catch(() => undefined);
   }
 }
 

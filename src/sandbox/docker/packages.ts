@@ -18,7 +18,8 @@ const INSTALL: readonly (readonly [Manager, program: string, script: string])[] 
   [
     'apt',
     'apt-get',
-    'export DEBIAN_FRONTEND=noninteractive; apt-get -q update && apt-get -q install -y --no-install-recommends -o APT::Sandbox::User=root -- "$@" && rm -rf /var/lib/apt/lists/*',
+    // Of all managers it alone looks at no variable for whom to trust.
+    `export DEBIAN_FRONTEND=noninteractive; apt() { apt-get -q \${SSL_CERT_FILE:+-o "Acquire::https::CaInfo=$SSL_CERT_FILE"} "$@"; }; apt update && apt install -y --no-install-recommends -o APT::Sandbox::User=root -- "$@" && rm -rf /var/lib/apt/lists/*`,
   ],
   ['cargo', 'cargo', 'cargo install --root /usr/local -- "$@"'],
   ['gem', 'gem', 'gem install --no-document "$@"'],
@@ -32,7 +33,7 @@ const INSTALL: readonly (readonly [Manager, program: string, script: string])[] 
 ];
 
 /** Raised when the scripts above change what they leave. */
-const VERSION = 1;
+const VERSION = 2;
 const INSTALL_MS = 20 * 60_000;
 const SHOWN_LINES = 6;
 const KEPT_LINES = 200;
@@ -133,9 +134,7 @@ async function ensure(
   const { container, user } = await start(request);
   try {
     for (const [manager, entries] of wanted) await install(request, container, manager, entries);
-    // What was put in to get out belongs to this container alone.
-    if (request.way && !request.way.mount)
-      await runIn(request, container, ['rm', '-rf', INSIDE.folder], {}, () => undefined);
+    await forgetWay(request, container);
     const [repo = '', tag = ''] = name.split(':');
     // The image's own user comes back; what else was said for installing is said anew for each container.
     const changes = [`USER ${user || '0'}`, `LABEL ${LABEL.packages}=${tag}`].join('\n');
@@ -171,12 +170,19 @@ async function start({ engine, image, way }: PackagesRequest): Promise<{ contain
       },
     });
     await container.start();
-    await way?.enter(container);
+    await way?.enter(container, { becomesImage: true });
     return { container, user: config.User };
   } catch (error) {
     if (error instanceof SandboxUnavailable) throw error;
     throw unavailable(`No container could be started to install the packages in: ${reasonOf(error)}`, error);
   }
+}
+
+/** What was put in to get out belongs to this container alone. Throws if it can't be taken away. */
+async function forgetWay(request: PackagesRequest, container: Docker.Container): Promise<void> {
+  if (!request.way || request.way.mount) return;
+  const code = await runIn(request, container, ['rm', '-rf', INSIDE.folder], {}, () => undefined);
+  if (code !== 0) throw new Error(`the way to the registries could not be taken out of the image again (code ${code})`);
 }
 
 async function install(
