@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
-import { Agent, AgentDefinition } from '../protocol/agent.ts';
+import { Agent, AgentDefinition, agentProblem } from '../protocol/agent.ts';
 import { Environment } from '../protocol/environment.ts';
 import { type EnvironmentDefinition, environmentProblems, type FieldProblem } from '../protocol/environment-rules.ts';
 import { mint } from '../protocol/ids.ts';
@@ -93,6 +93,12 @@ export async function openCatalog(root: string, options: CatalogOptions = {}): P
   return new FolderCatalog(file, () => now().toISOString());
 }
 
+function checkAgent(definition: AgentDefinition): void {
+  check(AgentDefinition, definition, 'agent');
+  const problem = agentProblem(definition);
+  if (problem) throw new CatalogError(`The agent was not saved. ${problem}`);
+}
+
 class FolderCatalog implements Catalog {
   readonly vaults: VaultRecords;
   readonly #file: CatalogFile;
@@ -120,7 +126,7 @@ class FolderCatalog implements Catalog {
   }
 
   async createAgent(definition: AgentDefinition): Promise<Agent> {
-    check(AgentDefinition, definition, 'agent');
+    checkAgent(definition);
     const at = this.#now();
     const dates = { created_at: at, updated_at: at, archived_at: null };
     const agent: Agent = { ...definition, id: mint.agent(), type: 'agent', version: 1, ...dates };
@@ -139,7 +145,7 @@ class FolderCatalog implements Catalog {
       const wanted = { ...before, ...plain(change), ...(kept ? { metadata: kept } : {}) };
       if (isDeepStrictEqual(wanted, before)) return before;
       const after: Agent = { ...wanted, version: before.version + 1, updated_at: this.#now() };
-      check(AgentDefinition, after, 'agent');
+      checkAgent(after);
       data.past_agents.push(before);
       return replace(data.agents, after);
     });

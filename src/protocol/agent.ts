@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AgentId } from './ids.ts';
+import { McpServer } from './mcp.ts';
 
 export const PermissionPolicy = z.discriminatedUnion('type', [
   z.object({ type: z.literal('always_allow') }),
@@ -63,6 +64,8 @@ export const AgentDefinition = z.object({
   model: z.union([z.string().min(1), ModelConfig]),
   system: z.string().nullish(),
   tools: z.array(AgentTool).optional(),
+  /** Each is named by an `mcp_toolset` of `tools`, see `agentProblem`. */
+  mcp_servers: z.array(McpServer).max(20).optional(),
   multiagent: Multiagent.nullish(),
   metadata: z.record(z.string(), z.string()).optional(),
 });
@@ -81,3 +84,25 @@ export type Agent = z.infer<typeof Agent>;
 /** The id of the model an agent asks for. */
 export const modelId = (agent: Pick<AgentDefinition, 'model'>): string =>
   typeof agent.model === 'string' ? agent.model : agent.model.id;
+
+/** Most tools an agent may name in `tools` and its servers' toolsets together. */
+export const MAX_TOOLS = 256;
+
+/** What is wrong with a definition whose every field is fine by itself, in one sentence; undefined if nothing is. */
+export function agentProblem({ tools = [], mcp_servers: servers = [] }: AgentDefinition): string | undefined {
+  const names = servers.map((server) => server.name);
+  const twice = repeated(names);
+  if (twice !== undefined) return `Two MCP servers are named "${twice}"; give each a name of its own.`;
+  const toolsets = tools.filter((tool) => tool.type === 'mcp_toolset').map((tool) => tool.mcp_server_name);
+  const shared = repeated(toolsets);
+  if (shared !== undefined) return `Two toolsets name the MCP server "${shared}"; make one of them.`;
+  const missing = toolsets.find((name) => !names.includes(name));
+  if (missing !== undefined) return `A toolset names the MCP server "${missing}", which is not among mcp_servers.`;
+  const unused = names.find((name) => !toolsets.includes(name));
+  if (unused !== undefined) return `No toolset names the MCP server "${unused}"; add an mcp_toolset for it to tools.`;
+  if (tools.length > MAX_TOOLS) return `An agent has at most ${MAX_TOOLS} tools; this one names ${tools.length}.`;
+  return undefined;
+}
+
+const repeated = (names: readonly string[]): string | undefined =>
+  names.find((name, index) => names.indexOf(name) !== index);

@@ -2,7 +2,13 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CatalogError, type CatalogOptions, DEFAULT_MODEL, openCatalog } from '../../../src/log/catalog.ts';
+import {
+  type AgentChange,
+  CatalogError,
+  type CatalogOptions,
+  DEFAULT_MODEL,
+  openCatalog,
+} from '../../../src/log/catalog.ts';
 import { LeaseFile } from '../../../src/log/lease.ts';
 import { Agent, type AgentDefinition, AgentToolset } from '../../../src/protocol/agent.ts';
 import { Environment } from '../../../src/protocol/environment.ts';
@@ -150,6 +156,27 @@ describe('an agent', () => {
     }
     await expect(catalog.updateAgent('agent_none', { model: 'n' })).rejects.toThrow(/no agent_none/);
     expect(readFileSync(file)).toEqual(before);
+  });
+
+  it('names each MCP server once and has a toolset for each, or is refused in one sentence', async () => {
+    const { catalog } = await newCatalog();
+    const wiki = { type: 'url' as const, name: 'wiki', url: 'https://wiki.test/mcp' };
+    const files = { type: 'stdio' as const, name: 'files', command: 'files-mcp', args: ['--ro'] };
+    const toolset = (mcp_server_name: string) => ({ type: 'mcp_toolset' as const, mcp_server_name });
+    const both = { mcp_servers: [wiki, files], tools: [toolset('wiki'), toolset('files')] };
+    const { id } = await catalog.createAgent({ ...definition, ...both });
+    for (const [change, problem] of [
+      [{ mcp_servers: [wiki, { ...files, name: 'wiki' }] }, /Two MCP servers are named "wiki"/],
+      [{ mcp_servers: [wiki] }, /names the MCP server "files", which is not among mcp_servers/],
+      [{ tools: [toolset('wiki')] }, /No toolset names the MCP server "files"/],
+      [{ tools: [toolset('wiki'), toolset('files'), toolset('wiki')] }, /Two toolsets name the MCP server "wiki"/],
+      [{ mcp_servers: [{ ...wiki, url: 'https://me:secret@wiki.test/mcp' }, files] }, /must hold no login/],
+      [{ mcp_servers: [{ ...wiki, url: 'file:///etc' }, files] }, /must be an http or https address/],
+      [{ mcp_servers: Array.from({ length: 21 }, (_, n) => ({ ...wiki, name: `w${n}` })) }, /mcp_servers/],
+    ] as const) {
+      await expect(catalog.updateAgent(id, change as AgentChange)).rejects.toThrow(problem);
+    }
+    expect(catalog.agent(id)).toMatchObject({ ...both, version: 1 });
   });
 });
 
