@@ -3,7 +3,7 @@ import * as vscode from 'vscode';
 import type { Engine } from '../engine.ts';
 import type { ModelClient } from '../harness/model.ts';
 import { messageOf } from '../protocol/errors.ts';
-import type { SessionId } from '../protocol/ids.ts';
+import type { SandboxId, SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import { workFolder } from '../sandbox/work-folder.ts';
 import { editorDesk } from './desk.ts';
@@ -98,12 +98,9 @@ export class Engines {
     await sleep(REAP_AFTER_MS, undefined, { ref: false });
     if (!vscode.workspace.isTrusted) return;
     const looked = new Set(this.#host.memory.get<string[]>(LOOKED, []));
-    const left = sessions.all().filter((session) => !mayWantSandbox(session) && session.state?.sandbox);
-    const news = left.filter((session) => !looked.has(session.state?.sandbox ?? ''));
-    await this.#host.memory.update(
-      LOOKED,
-      left.map((session) => session.state?.sandbox),
-    );
+    const over = sessions.all().filter((session) => !mayWantSandbox(session));
+    const news = over.filter((session) => living(session).some((id) => !looked.has(id)));
+    await this.#host.memory.update(LOOKED, over.flatMap(living));
     for (const project of projects.all()) {
       // An engine that is loaded has looked already.
       if (news.some((session) => session.project === project) && !project.running) await project.engine();
@@ -135,6 +132,12 @@ export class Engines {
     this.#progress.dispose();
     await this.#rehearsal.close();
   }
+}
+
+/** The sandboxes of which the log tells no end; the last one is not the only one where each call has its own. */
+function living({ state }: LiveSession): SandboxId[] {
+  const all = [...(state?.sandboxes.values() ?? [])];
+  return all.filter((box) => box.state === 'provisioning' || box.state === 'ready').map(({ id }) => id);
 }
 
 /** One that works, waits for an answer, or is run by another window. A log that can't be read gets the benefit of the doubt. */

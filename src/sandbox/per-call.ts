@@ -1,4 +1,4 @@
-import type { SandboxId, SessionId } from '../protocol/ids.ts';
+import { mint, type SandboxId, type SessionId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import type { Hands, LivingSandbox } from './hands.ts';
 import { FRESH_FAILURE_MS } from './lasting.ts';
@@ -8,6 +8,12 @@ import type { Sandbox, SandboxOwner } from './sandbox.ts';
 /** A spare that no call has asked for so many ms after it was made goes: the session is not at work. */
 const SPARE_MS = 120_000;
 
+/**
+ * An engine goes on with what a process that died had asked it for: so many ms after the first look for what is left
+ * over, there is a second one.
+ */
+const LATE_MS = 10_000;
+
 const LEFT_OVER = 'It was left over.';
 
 /** What this process knows of one session: the sandbox for its next call, and those that calls run in. */
@@ -15,8 +21,12 @@ interface Session {
   spare: Spare | undefined;
   /** Sandboxes of calls whose result is not in the log yet. */
   busy: Set<SandboxId>;
+  /** Made or being made by this process. */
+  own: Set<SandboxId>;
   /** What former processes left has been cleared away. */
   swept: Promise<void>;
+  /** Until the second look. */
+  late: NodeJS.Timeout | undefined;
 }
 
 interface Spare {
@@ -84,6 +94,7 @@ export class PerCall {
     const session = this.#sessions.get(id);
     this.#sessions.delete(id);
     if (!session) return;
+    clearTimeout(session.late);
     clearTimeout(session.spare?.timer);
     await session.spare?.sandbox.catch(() => undefined);
     await Promise.all(this.#ending);
@@ -92,6 +103,7 @@ export class PerCall {
   /** Takes what stands by away; what calls run in stays, for whoever asks what became of them. */
   async dispose(): Promise<void> {
     const spares = [...this.#sessions.values()].flatMap(({ spare }) => spare ?? []);
+    for (const { late } of this.#sessions.values()) clearTimeout(late);
     this.#sessions.clear();
     for (const { owner, sandbox, timer } of spares) {
       clearTimeout(timer);
@@ -104,15 +116,19 @@ export class PerCall {
   #session(owner: SandboxOwner): Session {
     const known = this.#sessions.get(owner.session);
     if (known) return known;
-    const session: Session = { spare: undefined, busy: new Set(), swept: Promise.resolve() };
+    const nothing = { spare: undefined, late: undefined, swept: Promise.resolve() };
+    const session: Session = { ...nothing, busy: new Set(), own: new Set() };
     this.#sessions.set(owner.session, session);
     session.swept = this.#sweep(owner, session);
     session.swept.catch(() => undefined);
+    session.late = setTimeout(() => this.#sweep(owner, session).catch(() => undefined), LATE_MS).unref();
     return session;
   }
 
   #make(owner: SandboxOwner, session: Session): Spare {
-    const sandbox = session.swept.then(() => makeLogged(owner, this.#handsFor(owner)));
+    const id = mint.sandbox();
+    session.own.add(id);
+    const sandbox = session.swept.then(() => makeLogged(owner, this.#handsFor(owner), id));
     sandbox.catch(() => undefined);
     return { owner, sandbox, timer: undefined };
   }
@@ -143,7 +159,7 @@ export class PerCall {
   /** A former process may have left spares, and sandboxes whose call has its result. */
   async #sweep(owner: SandboxOwner, session: Session): Promise<void> {
     const acting = owner.acting?.() ?? new Set();
-    const keep = (id: SandboxId) => acting.has(id) || session.busy.has(id);
+    const keep = (id: SandboxId) => acting.has(id) || session.busy.has(id) || session.own.has(id);
     const removed = await this.#handsFor(owner)
       .removeAll(owner.session, keep)
       .catch(() => undefined);

@@ -7,9 +7,8 @@ import { loggingProgress } from './progress.ts';
 import { type SandboxOwner, SandboxUnavailable } from './sandbox.ts';
 
 /** Makes a sandbox: logged before anything is made, and how it went. What a failure leaves is removed. */
-export async function makeLogged(owner: SandboxOwner, hands: Hands): Promise<LivingSandbox> {
+export async function makeLogged(owner: SandboxOwner, hands: Hands, id = mint.sandbox()): Promise<LivingSandbox> {
   const took = stopwatch();
-  const id = mint.sandbox();
   const recipe = hands.recipe(owner.environment);
   await owner.record([draft('drover.sandbox_provisioning', { sandbox_id: id, recipe })]);
   const telling = loggingProgress(owner, id);
