@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureTinyImage } from '../../scripts/image.mjs';
 import { mint, type SandboxId } from '../../src/protocol/ids.ts';
+import { labelsFor } from '../../src/sandbox/docker/labels.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox, SandboxOwner } from '../../src/sandbox/sandbox.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
@@ -131,6 +132,13 @@ describeWith(await engineAvailable(), 'a sandbox for each call', () => {
     const open = new Set<SandboxId>([id]);
     const heir = { ...of, acting: () => open };
     const other = await rig.provider.acquire(heir);
+    // What the engine had been told to make when the process died is there after the look for leftovers.
+    const late = mint.sandbox();
+    const labels = Object.entries(labelsFor({ ...of, lease: 1 }, late)).flatMap(([name, value]) => [
+      '--label',
+      `${name}=${value}`,
+    ]);
+    docker('create', ...labels, TINY, 'sh');
     const found = await rig.provider.attach(heir, id);
     const looked = await found?.lookup(executionId);
     // On a slow machine it may have ended by now: the one is as good as the other.
@@ -141,10 +149,40 @@ describeWith(await engineAvailable(), 'a sandbox for each call', () => {
     open.clear();
     rig.provider.release(heir, id);
     rig.provider.release(heir, other.id);
-    // Not "one is left": what the engine had been told to make when the process died may come after the look for leftovers.
     const gone = async () =>
-      [id, other.id].every((one) => docker('ps', '-aq', '--filter', `label=drover.sandbox=${one}`) === '');
-    await eventually('both to be removed', 15_000, gone);
+      [id, other.id, late].every((one) => docker('ps', '-aq', '--filter', `label=drover.sandbox=${one}`) === '');
+    await eventually('all three to be removed', 30_000, gone);
+    // The next call's stands by.
+    await settled(1);
+    expect(rig.events).toContainEqual(expect.objectContaining({ type: 'drover.sandbox_removed', sandbox_id: late }));
+  });
+
+  it('can come from a devcontainer: its commands run for each, and nothing of one is left for the next', async () => {
+    await rig.put('.devcontainer/Dockerfile', `FROM ${TINY}\nRUN echo built >/built.txt\n`);
+    const config = {
+      build: { dockerfile: 'Dockerfile' },
+      onCreateCommand: 'echo made >>made.txt',
+      postStartCommand: 'echo started >/tmp/started.txt',
+      remoteEnv: { MINE: 'yes' },
+    };
+    await rig.put('.devcontainer/devcontainer.json', JSON.stringify(config));
+    const of = owner();
+    const devcontainer = { ...of, environment: { ...of.environment, config: { type: 'devcontainer' as const } } };
+    const first = await rig.provider.acquire(devcontainer);
+    const line = 'cat /built.txt /tmp/started.txt; echo $MINE; ls /tmp/mine.txt; echo >/tmp/mine.txt';
+    expect(textOf((await sh(first, line)).stdout)).toBe('built\nstarted\nyes\n');
+    rig.provider.release(devcontainer, first.id);
+    const second = await rig.provider.acquire(devcontainer);
+    expect(second.id).not.toBe(first.id);
+    expect(textOf((await sh(second, line)).stdout)).toBe('built\nstarted\nyes\n');
+    rig.provider.release(devcontainer, second.id);
+    // The third stands by.
+    await settled(1);
+    expect(textOf((await sh(await rig.provider.acquire(devcontainer), 'cat made.txt')).stdout)).toMatch(
+      /^(made\n){3,4}$/,
+    );
+    await rig.provider.remove(devcontainer, 'it was archived');
+    expect(containers()).toEqual([]);
   });
 
   it('says that a call is lost whose sandbox died under it, and the next one has its own', async () => {
