@@ -36,6 +36,7 @@ export function createEgress(options: EgressOptions = {}): Egress {
       ]);
       return new SessionGate(session, { token, secrets, dialer, authority, trusted: trusted() });
     },
+    expect: (session) => void authorityOf(authorities, session),
   };
 }
 

@@ -15,6 +15,8 @@ export interface Engine {
   docker: Docker;
   endpoint: EngineEndpoint;
   version: string;
+  /** The processor it runs containers for, as Go names it. */
+  arch: string;
   kind: 'docker' | 'podman';
   /** It is on another machine, or as good as: what is mounted from this one's files is not there. */
   elsewhere: boolean;
@@ -74,7 +76,15 @@ async function open(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Promise<E
   const options: string[] = info.SecurityOptions ?? [];
   const rootless = options.some((option) => /\brootless\b/.test(option));
   const kind = podman ? 'podman' : 'docker';
-  return { docker, endpoint, version: version.Version, kind, rootless, elsewhere: !isLocal(endpoint.host) };
+  return {
+    docker,
+    endpoint,
+    version: version.Version,
+    arch: version.Arch,
+    kind,
+    rootless,
+    elsewhere: !isLocal(endpoint.host),
+  };
 }
 
 function connection(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Docker.DockerOptions {

@@ -73,6 +73,7 @@ export class DockerHands implements Hands {
   }
 
   async make(owner: SandboxOwner, id: SandboxId): Promise<Made> {
+    this.#ways.expect(owner.session);
     const engine = await this.#connect();
     await makeRoom(engine, this.#kept.values(), this.#limits().living);
     const image = this.#imageFor(owner);
@@ -130,6 +131,8 @@ export class DockerHands implements Hands {
   }
 
   async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null> {
+    // A session that is taken up anew mostly has one.
+    if (id) this.#ways.expect(owner.session);
     const engine = await this.#connectTo(id);
     // Without an engine there is nothing to adopt; `make` says in words that there is none.
     if (!engine) return null;
@@ -336,14 +339,23 @@ export class DockerHands implements Hands {
   async #keep(of: Keeping): Promise<KeptSandbox> {
     const asleep = of.adopting === 'asleep';
     if (of.adopting) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
-    if (!asleep) await this.#ways.get(of.id)?.enter(of.container);
-    const running = asleep ? undefined : await this.#settle(of, of.adopting === 'running');
+    const running = asleep ? undefined : await this.#settleAndEnter(of);
     const workspace = running?.workspace ?? (await of.container.inspect()).Config.Labels[LABEL.inside] ?? IMAGE_TARGET;
     const sync = of.engine.elsewhere ? this.#copies.sync(of.owner, of.id, of.container, workspace) : undefined;
     const keeper = { ...this.#keeper(of), ...(sync ? carrying(sync) : {}) };
     const kept = new KeptSandbox({ id: of.id, workspace, running, keeper });
     this.#kept.set(of.id, kept);
     return kept;
+  }
+
+  /** The way out is opened meanwhile: what looks at the container does not need it. */
+  async #settleAndEnter(of: Keeping): Promise<ContainerSandbox> {
+    const entering = this.#ways.get(of.id)?.enter(of.container);
+    const settling = this.#settle(of, of.adopting === 'running');
+    const [settled, entered] = await Promise.allSettled([settling, entering]);
+    if (entered.status === 'rejected' && settled.status === 'fulfilled') settled.value.close();
+    await entering;
+    return await settling;
   }
 
   async #settle(of: Keeping, adopting: boolean): Promise<ContainerSandbox> {

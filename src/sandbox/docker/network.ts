@@ -257,12 +257,11 @@ interface Content {
 
 /** The relay and the certificates. Throws `SandboxUnavailable` if there is no relay for the engine's processor. */
 async function contentsFor(gate: Gate, engine: Engine): Promise<Content[]> {
-  const version = await engine.docker.version();
-  const program = RELAY_PROGRAMS[version.Arch];
+  const program = RELAY_PROGRAMS[engine.arch];
   if (!program)
     throw new SandboxUnavailable(
       'engine',
-      `The engine runs on a processor (${version.Arch}) for which Drover has no relay, so its sandboxes would have no network; use an engine on amd64 or arm64.`,
+      `The engine runs on a processor (${engine.arch}) for which Drover has no relay, so its sandboxes would have no network; use an engine on amd64 or arm64.`,
     );
   return [
     { name: RELAY, mode: 0o755, data: Buffer.from(program, 'base64') },

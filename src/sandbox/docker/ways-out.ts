@@ -18,6 +18,11 @@ export class WaysOut {
     this.#owners = owners;
   }
 
+  /** One will be opened for this session, when its container is known. */
+  expect(session: SessionId): void {
+    this.#options.egress?.expect(session);
+  }
+
   get(id: SandboxId): WayOut | undefined {
     return this.#open.get(id);
   }
