@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { CredentialId, ExecutionId } from '../protocol/ids.ts';
 import { draft } from '../protocol/record.ts';
 import type { Question, SessionState, ToolCall } from '../session/state.ts';
@@ -13,10 +14,19 @@ const LOOK_EVERY_MS = 100;
 export function egressOwner(awake: Awake): EgressOwner {
   return {
     vaultIds: awake.state.vaultIds,
-    mcpHosts: [],
+    get mcpHosts() {
+      return mcpHosts([awake.state.agent, ...awake.state.roster]);
+    },
     onTripped: (what) => void tellTripped(awake, what).catch(() => undefined),
     ask: (wanted) => ask(awake, wanted).catch(() => false),
   };
+}
+
+/** Where agents' servers are that are spoken to over HTTP, as network settings name hosts: with a port that is not the usual one. */
+export function mcpHosts(agents: readonly Pick<AgentSnapshot, 'mcp_servers'>[]): string[] {
+  const servers = agents.flatMap((agent) => agent.mcp_servers ?? []);
+  const hosts = servers.flatMap((server) => (server.type === 'url' ? [new URL(server.url).host] : []));
+  return [...new Set(hosts)];
 }
 
 /** The session pauses until a person has looked at it. One open question per credential and host is enough. */

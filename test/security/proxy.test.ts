@@ -10,6 +10,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { mcpHosts } from '../../src/harness/egress-owner.ts';
 import { ExecutionId } from '../../src/protocol/ids.ts';
 import type { Bound } from '../../src/vault/egress.ts';
 import { injectable, makeStage, SECRET, type Stage, type StageOptions } from './stage.ts';
@@ -349,6 +350,32 @@ describe('the egress proxy', () => {
     await expect.poll(() => asked).toEqual(['new.test']);
     answer.resolve(true);
     expect(await both).toEqual(['hello /a', 'hello /b']);
+  });
+
+  it('lets through to the agents’ MCP servers where the environment says so, and not where it does not', async () => {
+    const agents: Parameters<typeof mcpHosts>[0][number][] = [];
+    const asked: string[] = [];
+    const visit = async (allow_mcp_servers: boolean) => {
+      stage = await makeStage({
+        networking: { type: 'limited', allowed_hosts: [], allow_mcp_servers },
+        mcpHosts: () => mcpHosts(agents),
+        ask: async ({ host }) => {
+          asked.push(host);
+          return false;
+        },
+      });
+      const port = await stage.plain((_, response) => void response.end('hello'));
+      const servers = (name: string) => [{ type: 'url' as const, name, url: `http://${name}.test:${port}/mcp` }];
+      const inside = { type: 'stdio' as const, name: 'inside', command: 'server' };
+      agents.splice(0, 9, { mcp_servers: [...servers('own'), inside] }, { mcp_servers: servers('roster') }, {});
+      const answers = [];
+      for (const name of ['own', 'roster', 'other']) answers.push(await curl(stage, `http://${name}.test:${port}/`));
+      await stage.close();
+      return answers.map((answer) => answer === 'hello');
+    };
+    expect(await visit(true)).toEqual([true, true, false]);
+    expect(asked).toEqual(['other.test']);
+    expect(await visit(false)).toEqual([false, false, false]);
   });
 
   it('puts what a call does down to that call, without the query, and counts what is the same', async () => {

@@ -29,6 +29,7 @@ export interface StageOptions extends EgressOptions {
   networking?: EgressSession['networking'];
   injectables?: Injectable[];
   ask?: EgressOwner['ask'];
+  mcpHosts?: () => readonly string[];
 }
 
 export const SECRET = 'real+value/of=the_secret-0123456789';
@@ -45,8 +46,8 @@ export const injectable = (more: Partial<Injectable> = {}): Injectable => ({
 
 /** Certificates for the stage's own hosts: the egress is told to trust them, the client inside is not. */
 export async function makeStage(options: StageOptions = {}): Promise<Stage> {
-  const internet = await SessionAuthority.create();
-  const { networking, injectables = [], ask, ...more } = options;
+  const internet = new SessionAuthority();
+  const { networking, injectables = [], ask, mcpHosts, ...more } = options;
   const egress = createEgress({
     privateRanges: ['127.0.0.1/32'],
     extraCertificates: () => [internet.certificate],
@@ -61,7 +62,7 @@ export async function makeStage(options: StageOptions = {}): Promise<Stage> {
     networking,
     owner: () => ({
       vaultIds: [],
-      mcpHosts: [],
+      mcpHosts: mcpHosts?.() ?? [],
       onTripped: (what) => void tripped.push(what),
       ask: ask ?? (async () => false),
     }),
