@@ -112,17 +112,11 @@ export const apiClient = (options: Pick<EngineOptions, 'apiKey' | 'baseUrl'>): M
 /** The proxy is loaded with the first sandbox: a session without tools never needs it. */
 function lateEgress(options: EgressOptions | undefined): Egress {
   let made: Promise<Egress> | undefined;
-  const egress = () => {
-    made ??= import('./vault/proxy.ts').then(({ createEgress }) => createEgress(options));
-    return made;
-  };
   return {
-    open: async (session, token) => (await egress()).open(session, token),
-    expect: (session) =>
-      void egress().then(
-        (one) => one.expect(session),
-        () => undefined,
-      ),
+    async open(session, token) {
+      made ??= import('./vault/proxy.ts').then(({ createEgress }) => createEgress(options));
+      return (await made).open(session, token);
+    },
   };
 }
 

@@ -107,8 +107,6 @@ export interface Egress {
    * `token`: of a sandbox that is found again, as its variables have it. Absent = a fresh one.
    */
   open(session: EgressSession, token?: string): Promise<Gate>;
-  /** One will be opened for this session soon: what takes time is begun. */
-  expect(session: SessionId): void;
 }
 
 /** Where inside a container the proxy is reached: always the same, so that one found again needs no new variables. */

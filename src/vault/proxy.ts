@@ -27,25 +27,21 @@ export function createEgress(options: EgressOptions = {}): Egress {
     upstreamProxy: options.upstreamProxy ?? (() => undefined),
     trusted,
   });
-  const authorities = new Map<SessionId, Promise<SessionAuthority>>();
+  const authorities = new Map<SessionId, SessionAuthority>();
   return {
     async open(session: EgressSession, token?: string): Promise<Gate> {
-      const [authority, secrets] = await Promise.all([
-        authorityOf(authorities, session.session),
-        options.secrets?.(session.session, session.owner()?.vaultIds ?? []),
-      ]);
+      const secrets = await options.secrets?.(session.session, session.owner()?.vaultIds ?? []);
+      const authority = authorityOf(authorities, session.session);
       return new SessionGate(session, { token, secrets, dialer, authority, trusted: trusted() });
     },
-    expect: (session) => void authorityOf(authorities, session),
   };
 }
 
-/** Authorities that are kept for the next sandbox of their session: where each call has one, each would wait for a key. */
+/** Authorities that are kept for the next sandbox of their session, which may be as soon as its next call. */
 const KEPT = 50;
 
-function authorityOf(all: Map<SessionId, Promise<SessionAuthority>>, session: SessionId): Promise<SessionAuthority> {
-  const made = all.get(session) ?? SessionAuthority.create();
-  made.catch(() => all.delete(session));
+function authorityOf(all: Map<SessionId, SessionAuthority>, session: SessionId): SessionAuthority {
+  const made = all.get(session) ?? new SessionAuthority();
   // The one that was used last stands last.
   all.delete(session);
   all.set(session, made);

@@ -47,7 +47,7 @@ export interface InternetOptions {
 }
 
 export async function openInternet({ token, repository, elsewhere }: InternetOptions): Promise<Internet> {
-  const authority = await SessionAuthority.create();
+  const authority = new SessionAuthority();
   const hits: Hit[] = [];
   const servers: Server[] = [];
   const listen = async (server: Server, host = PUBLIC): Promise<number> => {

@@ -73,7 +73,6 @@ export class DockerHands implements Hands {
   }
 
   async make(owner: SandboxOwner, id: SandboxId): Promise<Made> {
-    this.#ways.expect(owner.session);
     const engine = await this.#connect();
     await makeRoom(engine, this.#kept.values(), this.#limits().living);
     const image = this.#imageFor(owner);
@@ -131,8 +130,6 @@ export class DockerHands implements Hands {
   }
 
   async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null> {
-    // A session that is taken up anew mostly has one.
-    if (id) this.#ways.expect(owner.session);
     const engine = await this.#connectTo(id);
     // Without an engine there is nothing to adopt; `make` says in words that there is none.
     if (!engine) return null;

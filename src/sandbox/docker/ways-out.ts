@@ -18,11 +18,6 @@ export class WaysOut {
     this.#owners = owners;
   }
 
-  /** One will be opened for this session, when its container is known. */
-  expect(session: SessionId): void {
-    this.#options.egress?.expect(session);
-  }
-
   get(id: SandboxId): WayOut | undefined {
     return this.#open.get(id);
   }
