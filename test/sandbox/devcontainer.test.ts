@@ -105,15 +105,25 @@ describeWith(engine, 'a devcontainer', () => {
 
   it.each([
     ['building the image', { build: { dockerfile: 'Dockerfile' } }, /step-that-fails/],
+    ['building the image', { image: TINY, features: { './broken': {} } }, /feature-that-fails/],
     ['running onCreateCommand', { image: TINY, onCreateCommand: 'echo last words; exit 3' }, /last words/],
     ['running postStartCommand', { image: TINY, postStartCommand: 'echo last words; exit 3' }, /last words/],
   ])('that fails while %s says so, with the last lines', async (phase, config, words) => {
     await rig.put('.devcontainer/Dockerfile', `FROM ${TINY}\nRUN echo step-that-fails && false\n`);
+    await rig.put(
+      '.devcontainer/broken/devcontainer-feature.json',
+      '{ "id": "broken", "version": "1.0.0", "name": "B" }',
+    );
+    await rig.put('.devcontainer/broken/install.sh', '#!/bin/sh\necho feature-that-fails\nexit 3\n');
     await put(config);
     const failing = rig.provider.acquire(rig.owner(devcontainer));
     await expect(failing).rejects.toThrow(`it failed while ${phase}`);
     await expect(failing).rejects.toThrow(words);
     expect(left()).toBe('');
+    // A step of a build that failed stands in a container without a name or label.
+    const steps = rig.progress.flatMap((line) => /Running in ([0-9a-f]{12})/.exec(line)?.[1] ?? []);
+    const there = docker('ps', '--all', '--format', '{{.ID}}').split('\n');
+    expect(steps.filter((id) => there.includes(id))).toEqual([]);
     const told = rig.events.filter(({ type }) => type === 'drover.sandbox_progress');
     expect(JSON.stringify(told)).toMatch(words);
   });

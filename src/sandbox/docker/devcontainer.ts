@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { SandboxId } from '../../protocol/ids.ts';
 import type { GuardedPath } from '../guard-rails.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
+import { BuildSteps } from './build-steps.ts';
 import type { Engine } from './client.ts';
 import { type ComposeWhere, hardenCompose } from './compose.ts';
 import { type DevcontainerConfig, findConfig, readConfig } from './devcontainer-config.ts';
@@ -108,11 +109,20 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
       ...['--user-data-folder', join(tools.cacheFolder, 'devcontainer-data')],
       ...(engine.kind === 'podman' ? ['--docker-path', 'podman'] : []),
     ];
-    const ran = await runCli(tools, env, argv, onProgress);
+    const steps = new BuildSteps();
+    const telling = (line: string) => {
+      steps.read(line);
+      onProgress?.(line);
+    };
+    const ran = await runCli(tools, env, argv, telling).catch(async (error: unknown) => {
+      await steps.clear(engine.docker);
+      throw error;
+    });
     if (ran.outcome?.outcome === 'success') {
       const { containerId, remoteUser } = ran.outcome;
       return { containerId, ...(remoteUser ? { user: remoteUser } : {}) };
     }
+    await steps.clear(engine.docker);
     throw new SandboxUnavailable('container', failure(ran));
   } finally {
     await rm(temporary, { recursive: true, force: true });
