@@ -3,7 +3,7 @@ import { draft } from '../protocol/record.ts';
 import type { Hands, LivingSandbox } from './hands.ts';
 import { FRESH_FAILURE_MS } from './lasting.ts';
 import { makeLogged, recordGone } from './provisioning.ts';
-import type { Sandbox, SandboxOwner } from './sandbox.ts';
+import { type Sandbox, type SandboxOwner, SandboxUnavailable } from './sandbox.ts';
 
 /** A spare that no call has asked for so many ms after it was made goes: the session is not at work. */
 const SPARE_MS = 120_000;
@@ -58,7 +58,7 @@ export class PerCall {
     session.busy.add(sandbox.id);
     // While this one's call runs, that for the next is made.
     this.prepare(owner);
-    return sandbox;
+    return forOneCall(sandbox);
   }
 
   prepare(owner: SandboxOwner): void {
@@ -81,7 +81,7 @@ export class PerCall {
     session.busy.add(id);
     const found = await this.#handsFor(owner).adopt(owner, id);
     if (!found) await recordGone(owner, id);
-    return found?.sandbox ?? null;
+    return found ? forOneCall(found.sandbox) : null;
   }
 
   /** The result of the call that ran in it is in the log, or it was never used. */
@@ -172,4 +172,22 @@ export class PerCall {
         removed.map((sandbox_id) => draft('drover.sandbox_removed', { sandbox_id, reason: LEFT_OVER })),
       );
   }
+}
+
+/** Nothing that stays can be opened in it: it would be asked of once and then taken away. */
+function forOneCall(sandbox: LivingSandbox): Sandbox {
+  return {
+    id: sandbox.id,
+    kind: sandbox.kind,
+    workspace: sandbox.workspace,
+    run: (request) => sandbox.run(request),
+    lookup: (executionId, maxBytes) => sandbox.lookup(executionId, maxBytes),
+    peek: async (path, maxBytes, signal) => (await sandbox.peek?.(path, maxBytes, signal)) ?? null,
+    open: async () => {
+      throw new SandboxUnavailable(
+        'container',
+        'A server can’t run in this environment, whose sandboxes live for one call ("lifetime": "call"); use one of "lifetime": "session".',
+      );
+    },
+  };
 }

@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import type { Environment } from '../protocol/environment.ts';
 import { DroverError } from '../protocol/errors.ts';
 import type { EventId, ExecutionId, SandboxId, SessionId } from '../protocol/ids.ts';
@@ -27,6 +28,45 @@ export interface Sandbox {
    * Throws `SandboxLost`.
    */
   peek?(path: string, maxBytes: number, signal: AbortSignal): Promise<Peeked | null>;
+  /**
+   * Starts a program that stays and is spoken to, such as a server over its input and output. It is what `run` would
+   * start: the same user, variables and way out. Nothing of it is kept, and it does not outlive the sandbox or this
+   * process. A program that can't be started is one that has ended.
+   * Throws `SandboxLost`, and `SandboxUnavailable` in a sandbox that lives for one call.
+   */
+  open(request: OpenRequest): Promise<LivingProcess>;
+}
+
+/** `executionId` is of the program alone: what it does on the network is put down to it. */
+export type OpenRequest = Pick<RunRequest, 'executionId' | 'argv' | 'cwd' | 'env'>;
+
+/** A program that runs inside, with all that it has started. */
+export interface LivingProcess {
+  readonly executionId: ExecutionId;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  /** The last 8 KiB of its standard error. */
+  stderr(): string;
+  /** How it ended; undefined while it runs. */
+  readonly end: ProcessEnd | undefined;
+  /** The same, when it has. Never rejects. */
+  readonly ended: Promise<ProcessEnd>;
+  /**
+   * Does something that the program works for, as a part of a call: the sandbox is then looked after as for `run`, is
+   * not idle, and the ledger has what the program did. Throws `ProcessGone` if it can't be used any more.
+   */
+  during<T>(act: () => Promise<T>): Promise<T>;
+  /** Ends it and what it started: its input first, then by force. Resolves when it has ended. Never throws. */
+  stop(reason?: string): Promise<void>;
+}
+
+export interface ProcessEnd {
+  /** `stopped`: somebody asked for it. `lost`: the sandbox or the connection to it went away. */
+  how: 'exited' | 'stopped' | 'lost';
+  /** null unless it exited by itself. 128 + n after signal n. */
+  exitCode: number | null;
+  /** Why, to follow "it ended because"; empty if it exited by itself. */
+  reason: string;
 }
 
 export interface RunRequest {
@@ -199,6 +239,13 @@ export interface CheckpointKeeper {
 export class SandboxLost extends DroverError {
   constructor(message: string, options?: { cause?: unknown }) {
     super('container', message, options);
+  }
+}
+
+/** A program that stays has ended before it was asked: nothing was asked of it, so it may be asked of a new one. */
+export class ProcessGone extends DroverError {
+  constructor(end: ProcessEnd) {
+    super('container', `The program in the sandbox has ended${end.reason ? ` (${end.reason})` : ''}.`);
   }
 }
 

@@ -17,6 +17,8 @@ const Input = z.object({
   environment: EnvironmentConfig,
   command: z.string(),
   lifetime: SandboxLifetime,
+  /** It stays, as a server does. */
+  stays: z.boolean(),
 });
 const input = Input.parse(JSON.parse(process.argv[2] ?? ''));
 
@@ -32,10 +34,12 @@ const sandbox = await provider.acquire({
   workspaceFolder: input.workspace,
   record: async () => {},
 });
-await sandbox.run({
-  executionId: input.execution,
-  argv: ['sh', '-c', input.command],
-  timeoutMs: 60_000,
-  signal: new AbortController().signal,
-  onOutput: (chunk) => process.stdout.write(`${sandbox.id} ${new TextDecoder().decode(chunk)}`),
-});
+const tell = (chunk: Uint8Array) => process.stdout.write(`${sandbox.id} ${new TextDecoder().decode(chunk)}`);
+const request = { executionId: input.execution, argv: ['sh', '-c', input.command] };
+if (input.stays) {
+  const program = await sandbox.open(request);
+  program.stdout.on('data', tell);
+  await program.ended;
+} else {
+  await sandbox.run({ ...request, timeoutMs: 60_000, signal: new AbortController().signal, onOutput: tell });
+}

@@ -10,13 +10,14 @@ const CHILD = fileURLToPath(new URL('./crash-child.ts', import.meta.url));
 
 /**
  * Starts a command in a sandbox from a process of its own, and kills that process once the command has printed
- * something. What it leaves is what a crash leaves.
+ * something. What it leaves is what a crash leaves. `stays`: it is opened, as a server is.
  */
 export async function crashUnder(
   rig: Rig,
   environment: EnvironmentConfig,
   command: string,
   lifetime: SandboxLifetime = 'session',
+  stays = false,
 ): Promise<{ owner: SandboxOwner; id: SandboxId; executionId: ExecutionId }> {
   const session = mint.session();
   const executionId = mint.execution();
@@ -28,6 +29,7 @@ export async function crashUnder(
     environment,
     command,
     lifetime,
+    stays,
   };
   const child = spawn(process.execPath, [CHILD, JSON.stringify(input)], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [first] = await once(child.stdout.setEncoding('utf8'), 'data');

@@ -18,6 +18,7 @@ const withEnv = (sandbox: Sandbox, env: Record<string, string>): Sandbox => ({
   workspace: sandbox.workspace,
   run: (request) => sandbox.run({ ...request, env: { ...env, ...request.env } }),
   lookup: (id) => sandbox.lookup(id),
+  open: (request) => sandbox.open({ ...request, env: { ...env, ...request.env } }),
 });
 
 const bytes = (path: string) => readFile(path).then((buffer) => buffer.toString('latin1'));

@@ -2,10 +2,13 @@ import { spawn } from 'node:child_process';
 import type { ExecutionId, SandboxId } from '../../src/protocol/ids.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
+import { livingChild } from '../../src/sandbox/living.ts';
 import {
   type Check,
   type Cleaned,
   type Found,
+  type LivingProcess,
+  type OpenRequest,
   type RunRequest,
   type RunResult,
   type Sandbox,
@@ -133,15 +136,33 @@ export class ProcessSandbox implements Sandbox {
     return { found: 'running', wait: () => running };
   }
 
+  async open(request: OpenRequest): Promise<LivingProcess> {
+    const child = this.#spawn(request);
+    const end = () => {
+      if (child.pid && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
+    };
+    const living = livingChild(child, { executionId: request.executionId, kill: async () => end() });
+    const kill = () => {
+      living.finish({ how: 'lost', exitCode: null, reason: 'the sandbox was killed' });
+      end();
+    };
+    this.#kills.add(kill);
+    void living.ended.then(() => this.#kills.delete(kill));
+    return living;
+  }
+
+  #spawn({ argv: [program = 'true', ...args], cwd = this.workspace, env }: OpenRequest) {
+    return spawn(program, args, {
+      cwd,
+      env: { PATH: process.env.PATH ?? '', HOME: this.workspace, ...env },
+      detached: true,
+    });
+  }
+
   #start(request: RunRequest): Promise<RunResult> {
-    const [program = 'true', ...args] = request.argv;
     const began = Date.now();
     return new Promise((resolve, reject) => {
-      const child = spawn(program, args, {
-        cwd: request.cwd ?? this.workspace,
-        env: { PATH: process.env.PATH ?? '', HOME: this.workspace, ...request.env },
-        detached: true,
-      });
+      const child = this.#spawn(request);
       const stdout: Buffer[] = [];
       const stderr: Buffer[] = [];
       let ended: RunResult['ended'] = 'exited';

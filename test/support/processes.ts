@@ -23,6 +23,12 @@ export async function killExtensionHost(server: Pick<Server, 'mark'>): Promise<v
   });
 }
 
+/** How many processes of this machine, in sandboxes too, have exactly this command line. Linux only. */
+export function running(...commandLine: string[]): number {
+  const line = `${commandLine.join('\0')}\0`;
+  return readdirSync('/proc').filter((name) => Number(name) && read(Number(name), 'cmdline') === line).length;
+}
+
 function read(pid: number, file: 'cmdline' | 'environ'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');

@@ -1,17 +1,28 @@
 import type Docker from 'dockerode';
 import { messageOf } from '../../protocol/errors.ts';
-import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
+import { type ExecutionId, mint, type SandboxId } from '../../protocol/ids.ts';
 import { Channel, ChannelEnded } from '../channel.ts';
 import { ChannelCalls } from '../channel-calls.ts';
 import { channelArgv } from '../channel-program.ts';
 import type { LivingSandbox } from '../hands.ts';
+import type { Living } from '../living.ts';
+import { endArgv, openArgv, sweepArgv } from '../living-program.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
-import { type Found, type Peeked, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
+import {
+  type Found,
+  type LivingProcess,
+  type OpenRequest,
+  type Peeked,
+  type RunRequest,
+  type RunResult,
+  SandboxLost,
+} from '../sandbox.ts';
 import { reasonOf, statusOf } from './client.ts';
 import { execConnection } from './exec-connection.ts';
+import { livingExec } from './living-exec.ts';
 
-/** Each user of the container has a folder of its own for the runs: none may write into another's. */
-const baseOf = (user: string | undefined): string => `/tmp/.drover${user ? `-${user.replace(/\W/g, '-')}` : ''}`;
+/** ms that it may take to end what runs in the background. */
+const END_MS = 10_000;
 
 export interface ContainerOptions {
   id: SandboxId;
@@ -31,6 +42,8 @@ export class ContainerSandbox implements LivingSandbox {
   readonly workspace: string;
   readonly #options: ContainerOptions;
   readonly #calls: ChannelCalls;
+  /** What was opened and has not ended. */
+  readonly #living = new Set<Living>();
   #lost: string | undefined;
 
   constructor(options: ContainerOptions) {
@@ -57,13 +70,49 @@ export class ContainerSandbox implements LivingSandbox {
     return this.#calls.peek(path, maxBytes, signal);
   }
 
-  /** Ends the connection for good, not the commands; to whoever waits for one that is no loss that is told. */
-  close(): void {
+  async open({ executionId, argv, cwd = this.workspace, env = {} }: OpenRequest): Promise<LivingProcess> {
+    const { container } = this.#options;
+    const { exec, stream } = await this.#exec(openArgv(this.#base, { executionId, cwd, argv }), env);
+    const kill = () => this.#end(endArgv(this.#base, executionId));
+    const living = livingExec({ executionId, container, exec, stream, kill });
+    this.#living.add(living);
+    void living.ended.then(() => this.#living.delete(living));
+    return living;
+  }
+
+  /** Ends what was opened. Never throws. */
+  async stopOpened(reason: string): Promise<void> {
+    await Promise.all([...this.#living].map((living) => living.stop(reason)));
+  }
+
+  /** Ends what a process that is no more has opened. What can't be ended now the next one tries again. */
+  async endLeft(): Promise<void> {
+    await this.#end(sweepArgv(this.#base)).catch(() => undefined);
+  }
+
+  /**
+   * Ends the connection for good, not the commands; to whoever waits for one that is no loss that is told. What was
+   * opened has no connection any more, so it ends.
+   */
+  close(reason = 'the connection to its sandbox was closed'): void {
+    for (const living of this.#living) living.finish({ how: 'stopped', exitCode: null, reason });
     this.#calls.close();
   }
 
+  /** Each user of the container has a folder of its own for the runs: none may write into another's. */
+  get #base(): string {
+    const { user } = this.#options;
+    return `/tmp/.drover${user ? `-${user.replace(/\W/g, '-')}` : ''}`;
+  }
+
+  async #end(argv: readonly string[]): Promise<void> {
+    const signal = AbortSignal.timeout(END_MS);
+    await this.run({ executionId: mint.execution(), argv, cwd: '/', timeoutMs: END_MS, signal });
+  }
+
   async #open(): Promise<Channel> {
-    const channel = new Channel(await this.#exec(), () => this.#paused());
+    const { stream } = await this.#exec(channelArgv(this.#base, this.workspace), {});
+    const channel = new Channel(execConnection(stream), () => this.#paused());
     try {
       await channel.begun;
       return channel;
@@ -74,19 +123,21 @@ export class ContainerSandbox implements LivingSandbox {
     }
   }
 
-  async #exec() {
+  async #exec(argv: string[], more: Readonly<Record<string, string>>) {
     if (this.#lost) throw lostError(this.#lost);
     try {
       const exec = await this.#options.container.exec({
-        Cmd: channelArgv(baseOf(this.#options.user), this.workspace),
+        Cmd: argv,
         AttachStdin: true,
         AttachStdout: true,
         AttachStderr: true,
         Tty: false,
-        Env: Object.entries({ ...NO_TERMINAL, ...this.#options.env }).map(([name, value]) => `${name}=${value}`),
+        Env: Object.entries({ ...NO_TERMINAL, ...this.#options.env, ...more }).map(
+          ([name, value]) => `${name}=${value}`,
+        ),
         ...(this.#options.user ? { User: this.#options.user } : {}),
       });
-      return execConnection(await exec.start({ hijack: true, stdin: true }));
+      return { exec, stream: await exec.start({ hijack: true, stdin: true }) };
     } catch (error) {
       const status = statusOf(error);
       // 404 gone, 409 stopped or paused, 500 not running; no status: the engine itself is gone.

@@ -227,7 +227,7 @@ export class DockerHands implements Hands {
 
   async dispose(): Promise<void> {
     clearInterval(this.#idle);
-    for (const kept of this.#kept.values()) kept.close();
+    await Promise.all([...this.#kept.values()].map((kept) => kept.close()));
     this.#engine = undefined;
     await this.#ways.close();
   }
@@ -337,6 +337,7 @@ export class DockerHands implements Hands {
     const asleep = of.adopting === 'asleep';
     if (of.adopting) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
     const running = asleep ? undefined : await this.#settleAndEnter(of);
+    if (of.adopting) await running?.endLeft();
     const workspace = running?.workspace ?? (await of.container.inspect()).Config.Labels[LABEL.inside] ?? IMAGE_TARGET;
     const sync = of.engine.elsewhere ? this.#copies.sync(of.owner, of.id, of.container, workspace) : undefined;
     const keeper = { ...this.#keeper(of), ...(sync ? carrying(sync) : {}) };

@@ -1,10 +1,20 @@
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import type { LivingSandbox } from '../hands.ts';
-import type { Found, Peeked, RunRequest, RunResult } from '../sandbox.ts';
+import { withCare } from '../living.ts';
+import {
+  type Found,
+  type LivingProcess,
+  type OpenRequest,
+  type Peeked,
+  ProcessGone,
+  type RunRequest,
+  type RunResult,
+} from '../sandbox.ts';
 
 /** A sandbox in a running container. `close` ends its connection to the container without calling that a loss. */
 export interface RunningSandbox extends LivingSandbox {
-  close?(): void;
+  close?(reason?: string): void;
+  stopOpened?(reason: string): Promise<void>;
 }
 
 /** What a container's sandbox needs done around its calls. */
@@ -75,8 +85,17 @@ export class KeptSandbox implements LivingSandbox {
     return { found: 'running', wait: (signal, onOutput) => this.#around(() => found.wait(signal, onOutput)) };
   }
 
-  /** Ends the connection to the container, not what runs in it. */
-  close(): void {
+  async open(request: OpenRequest): Promise<LivingProcess> {
+    const env = { ...this.#keeper.env(request.executionId), ...request.env };
+    return await this.#around(async (running) => {
+      const process = await running.open({ ...request, env });
+      return withCare(process, (act) => this.#during(running, process, act));
+    });
+  }
+
+  /** Ends what was opened and the connection to the container, not the commands that run in it. Never throws. */
+  async close(): Promise<void> {
+    await this.#running?.stopOpened?.('Drover was closed');
     this.#running?.close?.();
   }
 
@@ -85,8 +104,21 @@ export class KeptSandbox implements LivingSandbox {
     const running = this.#running;
     if (!running || this.#acting > 0 || this.#waking) return;
     this.#running = undefined;
-    running.close?.();
+    running.close?.('its sandbox was stopped because nobody used it');
     await this.#keeper.stop();
+  }
+
+  async #during<T>(running: RunningSandbox, process: LivingProcess, act: () => Promise<T>): Promise<T> {
+    // One that has ended wakes no container.
+    if (process.end) throw new ProcessGone(process.end);
+    try {
+      return await this.#around(async (now) => {
+        if (process.end || now !== running) throw new ProcessGone(process.end ?? (await process.ended));
+        return await act();
+      });
+    } finally {
+      await this.#keeper.ran(process.executionId);
+    }
   }
 
   async #around<T>(act: (running: RunningSandbox) => Promise<T>): Promise<T> {
@@ -120,7 +152,7 @@ export class KeptSandbox implements LivingSandbox {
   async #revive(): Promise<RunningSandbox> {
     // A command under way keeps its container; nothing new starts in it.
     if (this.#acting > 0) await new Promise<void>((resolve) => this.#whenQuiet.push(resolve));
-    this.#running?.close?.();
+    this.#running?.close?.('its sandbox had to be started again');
     try {
       this.#running = await this.#keeper.revive();
       return this.#running;

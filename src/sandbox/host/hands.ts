@@ -47,7 +47,11 @@ export class HostHands implements Hands {
 
   async adopt(owner: SandboxOwner, id: SandboxId | undefined): Promise<Made | null> {
     const note = this.#noted.find(owner, id);
-    return note ? { sandbox: await this.#openOne(note), detail: DETAIL } : null;
+    if (!note) return null;
+    const known = this.#open.has(note.sandbox);
+    const sandbox = await this.#openOne(note);
+    if (!known) await sandbox.endLeft();
+    return { sandbox, detail: DETAIL };
   }
 
   async discard(_session: SessionId, id: SandboxId): Promise<void> {
@@ -73,6 +77,7 @@ export class HostHands implements Hands {
   }
 
   async dispose(): Promise<void> {
+    await Promise.all([...this.#open.values()].map((sandbox) => sandbox.stopOpened('Drover was closed')));
     this.#open.clear();
   }
 

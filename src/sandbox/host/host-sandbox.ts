@@ -6,9 +6,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import { Collector } from '../collect.ts';
 import type { LivingSandbox } from '../hands.ts';
+import { livingChild } from '../living.ts';
+import { endArgv, openArgv, sweepArgv } from '../living-program.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
 import { followArgv, lookArgv, type RunnerCall, runArgv, stopArgv } from '../runner.ts';
-import { type Found, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
+import {
+  type Found,
+  type LivingProcess,
+  type OpenRequest,
+  type RunRequest,
+  type RunResult,
+  SandboxLost,
+} from '../sandbox.ts';
 
 const DEFAULT_MAX_BYTES = 256 * 1024;
 /** The runner enforces the timeout; so long after it, we do. */
@@ -34,6 +43,8 @@ export class HostSandbox implements LivingSandbox {
   readonly workspace: string;
   readonly lost = false;
   readonly #options: HostSandboxOptions;
+  /** What was opened and has not ended. */
+  readonly #living = new Set<LivingProcess>();
 
   constructor(options: HostSandboxOptions) {
     this.id = options.id;
@@ -68,8 +79,29 @@ export class HostSandbox implements LivingSandbox {
     return { found: 'finished', result: collector.result(last) };
   }
 
+  async open({ executionId, argv, cwd = this.workspace, env }: OpenRequest): Promise<LivingProcess> {
+    const { folder } = this.#options;
+    const child = this.#spawn(openArgv(folder, { executionId, cwd, argv }), env);
+    const living = livingChild(child, { executionId, kill: () => this.#end(endArgv(folder, executionId)) });
+    this.#living.add(living);
+    void living.ended.then(() => this.#living.delete(living));
+    return living;
+  }
+
+  /** Ends what was opened. Never throws. */
+  async stopOpened(reason: string): Promise<void> {
+    await Promise.all([...this.#living].map((living) => living.stop(reason)));
+  }
+
+  /** Ends what a process that is no more has opened. Never throws. */
+  async endLeft(): Promise<void> {
+    await this.#end(sweepArgv(this.#options.folder));
+  }
+
   /** Ends everything that runs in it. */
   async stopAll(): Promise<void> {
+    await this.stopOpened('its sandbox was removed');
+    await this.endLeft();
     const ids = readdirSync(join(this.#options.folder, 'exec'));
     const stops = ids.map((id) => this.#stop(this.#call(id, undefined), 'cancelled'));
     await Promise.race([Promise.all(stops), sleep(STOP_MS)]);
@@ -107,19 +139,29 @@ export class HostSandbox implements LivingSandbox {
     return { base: this.#options.folder, executionId, nonce: randomBytes(12).toString('hex'), head: half, tail: half };
   }
 
+  async #end(argv: string[]): Promise<void> {
+    const child = this.#spawn(argv, undefined);
+    child.stdin.end();
+    for (const stream of [child.stdout, child.stderr]) stream.resume();
+    await ended(child).catch(() => undefined);
+  }
+
   async #talk(argv: string[], collector: Collector, more: Pick<RunRequest, 'stdin' | 'env'>): Promise<void> {
-    const [program = 'sh', ...args] = argv;
-    // Detached: neither our end nor a Ctrl-C meant for us is the command's.
-    const child = spawn(program, args, {
-      cwd: this.#options.folder,
-      env: { ...this.#options.env, ...NO_TERMINAL, TMPDIR: join(this.#options.folder, 'tmp'), ...more.env },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      detached: true,
-    });
+    const child = this.#spawn(argv, more.env);
     child.stdin.on('error', () => undefined).end(more.stdin ?? new Uint8Array());
     child.stdout.on('data', (chunk: Buffer) => collector.add('out', chunk));
     child.stderr.on('data', (chunk: Buffer) => collector.add('err', chunk));
     await ended(child);
+  }
+
+  #spawn([program = 'sh', ...args]: string[], env: RunRequest['env']) {
+    // Detached: neither our end nor a Ctrl-C meant for us is the command's.
+    return spawn(program, args, {
+      cwd: this.#options.folder,
+      env: { ...this.#options.env, ...NO_TERMINAL, TMPDIR: join(this.#options.folder, 'tmp'), ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+    });
   }
 }
 

@@ -90,6 +90,7 @@ export class OsHands implements Hands {
   }
 
   async dispose(): Promise<void> {
+    await Promise.all([...this.#open.values()].map((sandbox) => sandbox.stopOpened('Drover was closed')));
     for (const sandbox of this.#open.values()) sandbox.stopAll();
     await Promise.allSettled([...this.#ways.values()].map((wayOut) => wayOut.close()));
     await endOsRuntime(this.#runtime);
@@ -109,6 +110,7 @@ export class OsHands implements Hands {
       folder,
       wayOut,
       notes: join(this.#noted.root, `${note.sandbox}.run`),
+      opened: join(this.#noted.root, `${note.sandbox}.open`),
       runtime: this.#runtime,
       env: this.#options.env ?? process.env,
     });
@@ -135,7 +137,7 @@ export class OsHands implements Hands {
     await this.#ways.get(id)?.close();
     this.#ways.delete(id);
     this.#open.delete(id);
-    new Leftovers(join(this.#noted.root, `${id}.run`)).endAll();
+    for (const kind of ['run', 'open']) new Leftovers(join(this.#noted.root, `${id}.${kind}`)).endAll();
     await rm(join(this.#noted.root, id), { recursive: true, force: true });
     this.#noted.remove(id);
     this.#guards.forget(id);

@@ -5,13 +5,24 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import { Collector } from '../collect.ts';
+import { identities } from '../guard-rails.ts';
 import type { LivingSandbox } from '../hands.ts';
+import { type Living, livingChild, withCare } from '../living.ts';
+import { openArgv } from '../living-program.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
 import { passedEnv } from '../passed-env.ts';
 import { lookArgv, type RunnerCall, runArgv } from '../runner.ts';
-import { type Found, type RunRequest, type RunResult, SandboxLost } from '../sandbox.ts';
+import {
+  type Found,
+  type LivingProcess,
+  type OpenRequest,
+  ProcessGone,
+  type RunRequest,
+  type RunResult,
+  SandboxLost,
+} from '../sandbox.ts';
 import { Leftovers } from './leftovers.ts';
-import { configFor, type OsLimits, osRuntime, type RuntimeOptions } from './runtime.ts';
+import { configFor, freshRails, type OsLimits, osRuntime, type RuntimeOptions } from './runtime.ts';
 import type { OsWayOut } from './way-out.ts';
 
 const DEFAULT_MAX_BYTES = 256 * 1024;
@@ -21,8 +32,9 @@ const LOOK_EVERY_MS = 200;
 
 export interface OsSandboxOptions extends OsLimits {
   id: SandboxId;
-  /** Where running commands are noted, out of the sandbox's reach. */
+  /** Where running commands are noted, out of the sandbox's reach; and what stays and ends with this process. */
   notes: string;
+  opened: string;
   runtime: RuntimeOptions;
   /** Where PATH and the like come from; secrets in it are not passed on. */
   env: NodeJS.ProcessEnv;
@@ -42,12 +54,18 @@ export class OsSandbox implements LivingSandbox {
   readonly #options: OsSandboxOptions;
   readonly #running = new Map<ExecutionId, Execution>();
   readonly #leftovers: Leftovers;
+  readonly #opened: Leftovers;
+  /** What was opened and has not ended. */
+  readonly #living = new Set<Living>();
 
   constructor(options: OsSandboxOptions) {
     this.id = options.id;
     this.workspace = options.workspace;
     this.#options = options;
     this.#leftovers = new Leftovers(options.notes);
+    // What is noted there was opened by a process that is no more: this one knows each of its sandboxes once.
+    new Leftovers(options.opened).endAll();
+    this.#opened = new Leftovers(options.opened);
     for (const folder of ['exec', 'tmp']) mkdirSync(join(options.folder, folder), { recursive: true, mode: 0o700 });
   }
 
@@ -116,8 +134,38 @@ export class OsSandbox implements LivingSandbox {
     return new Execution(new Collector(this.#call(executionId, undefined)), undefined).stopped('cancelled', 0);
   }
 
+  async open({ executionId, argv, cwd = this.workspace, env }: OpenRequest): Promise<LivingProcess> {
+    const { folder } = this.#options;
+    const guarded = this.#guarded();
+    const { child, done } = await this.#spawn(openArgv(folder, { executionId, cwd, argv }), { ...env }, executionId);
+    if (child.pid !== undefined) this.#opened.note(executionId, child.pid);
+    const living = livingChild(child, { executionId, kill: async () => this.#opened.end(executionId) });
+    this.#living.add(living);
+    void living.ended.then(() => {
+      this.#living.delete(living);
+      this.#opened.forget(executionId);
+      done();
+    });
+    return withCare(living, async (act) => {
+      // Its mounts are those of its beginning: what they were made over may be another file by now.
+      if (!living.end && this.#guarded() !== guarded) await living.stop('what is write-protected has changed');
+      if (living.end) throw new ProcessGone(living.end);
+      try {
+        return await act();
+      } finally {
+        await this.#options.wayOut?.settle(executionId);
+      }
+    });
+  }
+
+  /** Ends what was opened. Never throws. */
+  async stopOpened(reason: string): Promise<void> {
+    await Promise.all([...this.#living].map((living) => living.stop(reason)));
+  }
+
   /** Ends everything that runs in it. */
   stopAll(): void {
+    for (const living of this.#living) this.#opened.end(living.executionId);
     for (const execution of this.#running.values()) execution.stop('cancelled');
   }
 
@@ -133,22 +181,7 @@ export class OsSandbox implements LivingSandbox {
     stdin: Uint8Array | undefined,
     noted?: ExecutionId,
   ): Promise<void> {
-    const manager = await osRuntime(this.#options.runtime);
-    const tmp = join(this.#options.folder, 'tmp');
-    // The runtime sets TMPDIR and the proxy's variables to its own, so ours are set by the command itself.
-    const variables = { TMPDIR: tmp, ...(noted ? this.#options.wayOut?.envFor(noted) : {}), ...env };
-    const assigned = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
-    const command = ['env', ...assigned, ...argv].map(quoted).join(' ');
-    const config = configFor(this.#options, this.#options.runtime);
-    const wrapped = await manager.wrapWithSandboxArgv(command, '/bin/sh', config);
-    const [program, ...rest] = wrapped.argv;
-    if (!program) throw new SandboxLost("The operating system's sandbox gave no command to start.");
-    const child = spawn(program, rest, {
-      cwd: this.workspace,
-      env: { ...passedEnv(this.#options.env), ...NO_TERMINAL, ...env },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      detached: true,
-    });
+    const { child, done } = await this.#spawn(argv, env, noted);
     execution.child = child;
     if (noted && child.pid !== undefined) this.#leftovers.note(noted, child.pid);
     if (execution.stopReason) execution.stop(execution.stopReason);
@@ -163,8 +196,38 @@ export class OsSandbox implements LivingSandbox {
       child.on('close', () => resolve());
     });
     if (noted) this.#leftovers.forget(noted);
-    manager.cleanupAfterCommand();
+    done();
     execution.ended();
+  }
+
+  /**
+   * Starts a program in a sandbox of its own.
+   * @param as whose variables it gets; undefined: one that asks for nothing outside
+   * @returns also what is to be called when it has ended
+   */
+  async #spawn(argv: readonly string[], env: Record<string, string>, as: ExecutionId | undefined) {
+    const manager = await osRuntime(this.#options.runtime);
+    const tmp = join(this.#options.folder, 'tmp');
+    // The runtime sets TMPDIR and the proxy's variables to its own, so ours are set by the command itself.
+    const variables = { TMPDIR: tmp, ...(as ? this.#options.wayOut?.envFor(as) : {}), ...env };
+    const assigned = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+    const command = ['env', ...assigned, ...argv].map(quoted).join(' ');
+    const config = configFor(this.#options, this.#options.runtime);
+    const wrapped = await manager.wrapWithSandboxArgv(command, '/bin/sh', config);
+    const [program, ...rest] = wrapped.argv;
+    if (!program) throw new SandboxLost("The operating system's sandbox gave no command to start.");
+    const child = spawn(program, rest, {
+      cwd: this.workspace,
+      env: { ...passedEnv(this.#options.env), ...NO_TERMINAL, ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+    });
+    return { child, done: () => manager.cleanupAfterCommand() };
+  }
+
+  /** What its guard rails are made over, in one text. */
+  #guarded(): string {
+    return JSON.stringify(identities(this.workspace, freshRails(this.workspace)));
   }
 }
 

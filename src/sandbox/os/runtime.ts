@@ -117,7 +117,7 @@ export function configFor(limits: OsLimits | undefined, { seccompHelper }: Runti
 }
 
 /** As the folder is now: each call has mounts of its own. One that does not exist would show up inside as an empty device. */
-function freshRails(workspace: string): GuardedPath[] {
+export function freshRails(workspace: string): GuardedPath[] {
   const { guarded, standIns } = guardRails(workspace);
   makeStandIns(workspace, standIns);
   return guarded;
