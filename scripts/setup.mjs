@@ -29,7 +29,7 @@ import {
 export const codeServer = { package: 'code-server@4.139.1', vscode: '1.139.1' };
 
 /**
- * @typedef {'packages' | 'node24' | 'browser' | 'vscode' | 'engine' | 'image' | 'osSandbox' | 'busybox' | 'compose' | 'ssh' | 'podman'} Part
+ * @typedef {'packages' | 'node24' | 'browser' | 'vscode' | 'engine' | 'image' | 'osSandbox' | 'busybox' | 'compose' | 'ssh' | 'podman' | 'debian'} Part
  * @typedef {{ have: Partial<Record<Part, string>>, missing: Partial<Record<Part, string>> }} Prepared
  *   `have`: what serves, such as the path of the browser. `missing`: one sentence each, what to do about it.
  */
@@ -61,7 +61,7 @@ export async function prepare({ need, log = (line) => console.log(line) }) {
 /** @type {readonly Part[]} */
 const everybodys = ['packages', 'node24', 'browser', 'vscode', 'engine', 'image', 'osSandbox', 'busybox'];
 /** @type {readonly Part[]} */
-const order = [...everybodys, 'compose', 'ssh', 'podman'];
+const order = [...everybodys, 'compose', 'ssh', 'podman', 'debian'];
 
 /** @typedef {(line: string) => void} Log */
 /** @type {Record<Part, (log: Log) => Promise<string>>} */
@@ -90,6 +90,11 @@ const makers = {
     packages: ['podman', 'runc'],
     why: "the tests use Podman's socket",
     services: true,
+  }),
+  debian: findPrograms({
+    programs: ['mmdebstrap'],
+    packages: ['mmdebstrap'],
+    why: 'the tests install packages in an image of Debian',
   }),
 };
 

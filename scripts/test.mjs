@@ -27,7 +27,7 @@ const suites = [
     name: 'sandbox',
     minutes: 14,
     needs: ['engine', 'image', 'osSandbox'],
-    wants: ['busybox', 'compose', 'ssh', 'podman'],
+    wants: ['busybox', 'compose', 'ssh', 'podman', 'debian'],
   },
   { name: 'crash', minutes: 8, needs: ['engine'] },
   { name: 'security', minutes: 8, needs: ['engine'] },

@@ -1,3 +1,4 @@
+import { rootCertificates } from 'node:tls';
 import { INSIDE, type InsideFile } from '../egress.ts';
 
 /** Where it is reached inside, and where what it is given lies. */
@@ -39,10 +40,17 @@ export function insideEnv(user: string, token: string, inside: Inside): Record<s
   };
 }
 
+/** The same certificate comes with lines of different length. */
+const plain = (pem: string): string => pem.replaceAll(/\s/g, '');
+
 export function insideFiles(certificate: string, trusted: readonly string[], inside: Inside): InsideFile[] {
   const own = certificate.trim();
+  const all = [...new Map(trusted.map((one) => [plain(one), one.trim()]))];
+  const roots = new Set(rootCertificates.map(plain));
+  // What programs don't know that only add to what they know by themselves, such as a company's authority.
+  const others = all.filter(([one]) => !roots.has(one));
   return [
-    { path: caFile(inside), content: `${own}\n` },
-    { path: bundleFile(inside), content: `${[...trusted.map((one) => one.trim()), own].join('\n')}\n` },
+    { path: caFile(inside), content: `${[own, ...others.map(([, pem]) => pem)].join('\n')}\n` },
+    { path: bundleFile(inside), content: `${[...all.map(([, pem]) => pem), own].join('\n')}\n` },
   ];
 }
