@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
@@ -61,8 +62,19 @@ function why(endpoint: EngineEndpoint, error: unknown): string {
     const socket = endpoint.host.replace(/^unix:\/\//, '');
     return `is not open to the user ${userInfo().username}: add that user to the group that owns ${socket} (usually "docker", then log in again), or run a rootless engine`;
   }
+  const { certificates } = endpoint;
+  if (certificates && typeof code === 'string') {
+    const said = firstLine(messageOf(error));
+    if (UNTRUSTED.test(code))
+      return `showed a certificate that is not trusted (${said}): see that ${join(certificates, 'ca.pem')} is of the authority that signed it, and that the address is one it was made for`;
+    if (/^ERR_SSL_|^ECONNRESET$/.test(code))
+      return `ended the TLS connection (${said}): see that it speaks TLS at this address and accepts cert.pem and key.pem in ${certificates}`;
+  }
   return `does not answer: ${firstLine(messageOf(error))}`;
 }
+
+/** What is said of a certificate that can't be verified, as Node and OpenSSL name it. */
+const UNTRUSTED = /SIGNED|UNABLE_TO|^CERT_|ALTNAME|INVALID_CA/;
 
 async function open(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Promise<Engine> {
   const { default: Dockerode } = await import('dockerode');
@@ -88,13 +100,13 @@ async function open(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Promise<E
 }
 
 function connection(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Docker.DockerOptions {
-  const { host, certificates } = endpoint;
+  const { host, certificates, unverified } = endpoint;
   if (host.startsWith('ssh://')) {
     const dialled = { protocol: 'http' as const, host: 'docker', port: 80, agent: sshAgent(host, env) };
     return dialled;
   }
-  if (host.startsWith('unix://')) return { socketPath: host.slice('unix://'.length) };
-  if (host.startsWith('npipe://')) return { socketPath: host.slice('npipe://'.length) };
+  if (host.startsWith('unix://')) return atSocket(host.slice('unix://'.length));
+  if (host.startsWith('npipe://')) return atSocket(host.slice('npipe://'.length));
   const url = new URL(host.replace(/^tcp:/, certificates ? 'https:' : 'http:'));
   const options: Docker.DockerOptions = {
     protocol: certificates ? 'https' : 'http',
@@ -102,8 +114,21 @@ function connection(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Docker.Do
     port: url.port || (certificates ? 2376 : 2375),
   };
   if (!certificates) return options;
-  const read = (name: string) => readFileSync(join(certificates, name));
-  return { ...options, ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem') };
+  const read = (name: string) => {
+    const file = join(certificates, name);
+    return existsSync(file) ? readFileSync(file) : undefined;
+  };
+  const [ca, cert, key] = ['ca.pem', 'cert.pem', 'key.pem'].map(read);
+  // Without an authority of its own those are trusted that all programs trust.
+  const checked = unverified ? { rejectUnauthorized: false } : ca ? { ca } : {};
+  const secured = { ...options, agent: new Agent({ ...checked, ...(cert && key ? { cert, key } : {}) }) };
+  return secured;
+}
+
+/** The client takes what is left out here from this process's DOCKER_HOST, and a host before a socket. */
+function atSocket(socketPath: string): Docker.DockerOptions {
+  const options = { socketPath, host: undefined };
+  return options as Docker.DockerOptions;
 }
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';

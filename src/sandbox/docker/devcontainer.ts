@@ -286,12 +286,12 @@ const PASSED =
 
 function cliEnv(env: NodeJS.ProcessEnv, engine: Engine, temporary: string): NodeJS.ProcessEnv {
   const passed = Object.fromEntries(Object.entries(env).filter(([name]) => PASSED.test(name)));
-  const { host, certificates } = engine.endpoint;
+  const { host, certificates, unverified } = engine.endpoint;
   return {
     ...passed,
     TMPDIR: temporary,
     DOCKER_HOST: host,
-    ...(certificates ? { DOCKER_CERT_PATH: certificates, DOCKER_TLS_VERIFY: '1' } : {}),
+    ...(certificates ? { DOCKER_CERT_PATH: certificates, [unverified ? 'DOCKER_TLS' : 'DOCKER_TLS_VERIFY']: '1' } : {}),
     // An Electron host runs as Node only if told to.
     ELECTRON_RUN_AS_NODE: '1',
   };

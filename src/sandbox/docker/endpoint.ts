@@ -9,11 +9,15 @@ export interface EngineEndpoint {
   host: string;
   /** For people: why this one. */
   from: string;
-  /** Folder with ca.pem, cert.pem, key.pem, if it speaks TLS. */
+  /** If it speaks TLS: a folder with ca.pem, cert.pem and key.pem, of which any may be missing. */
   certificates?: string;
+  /** With TLS, any certificate of the engine's will do: the person said so. */
+  unverified?: true;
 }
 
-const ContextMeta = z.object({ Endpoints: z.object({ docker: z.object({ Host: z.string() }) }) });
+const ContextMeta = z.object({
+  Endpoints: z.object({ docker: z.object({ Host: z.string(), SkipTLSVerify: z.boolean().optional() }) }),
+});
 const DockerConfig = z.object({ currentContext: z.string().optional() });
 
 /**
@@ -28,8 +32,9 @@ export function engineEndpoints(env: NodeJS.ProcessEnv): EngineEndpoint[] {
 }
 
 function withCertificates(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): EngineEndpoint {
-  if (!env.DOCKER_TLS_VERIFY) return endpoint;
-  return { ...endpoint, certificates: env.DOCKER_CERT_PATH ?? dockerFolder(env) };
+  if (!env.DOCKER_TLS_VERIFY && !env.DOCKER_TLS) return endpoint;
+  const certificates = env.DOCKER_CERT_PATH || dockerFolder(env);
+  return { ...endpoint, certificates, ...(env.DOCKER_TLS_VERIFY ? {} : { unverified: true }) };
 }
 
 const dockerFolder = (env: NodeJS.ProcessEnv): string => env.DOCKER_CONFIG ?? join(env.HOME ?? homedir(), '.docker');
@@ -39,10 +44,16 @@ function contextEndpoint(env: NodeJS.ProcessEnv): EngineEndpoint | undefined {
   const name = env.DOCKER_CONTEXT ?? readJson(join(folder, 'config.json'), DockerConfig)?.currentContext;
   if (!name || name === 'default') return undefined;
   const key = createHash('sha256').update(name).digest('hex');
-  const host = readJson(join(folder, 'contexts', 'meta', key, 'meta.json'), ContextMeta)?.Endpoints.docker.Host;
-  if (!host) return undefined;
+  const endpoint = readJson(join(folder, 'contexts', 'meta', key, 'meta.json'), ContextMeta)?.Endpoints.docker;
+  if (!endpoint?.Host) return undefined;
   const certificates = join(folder, 'contexts', 'tls', key, 'docker');
-  return { host, from: `the docker context "${name}"`, ...(existsSync(certificates) ? { certificates } : {}) };
+  const unverified = endpoint.SkipTLSVerify === true;
+  return {
+    host: endpoint.Host,
+    from: `the docker context "${name}"`,
+    ...(unverified || existsSync(certificates) ? { certificates } : {}),
+    ...(unverified ? { unverified } : {}),
+  };
 }
 
 function usualSockets(env: NodeJS.ProcessEnv): string[] {
