@@ -60,7 +60,7 @@ function why(endpoint: EngineEndpoint, error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'EACCES' || code === 'EPERM') {
     const socket = endpoint.host.replace(/^unix:\/\//, '');
-    return `is not open to the user ${userInfo().username}: add that user to the group that owns ${socket} (usually "docker", then log in again), or run a rootless engine`;
+    return `is not open to the user ${userName()}: add that user to the group that owns ${socket} (usually "docker", then log in again), or run a rootless engine`;
   }
   const { certificates } = endpoint;
   if (certificates && typeof code === 'string') {
@@ -129,6 +129,15 @@ function connection(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Docker.Do
 function atSocket(socketPath: string): Docker.DockerOptions {
   const options = { socketPath, host: undefined };
   return options as Docker.DockerOptions;
+}
+
+/** A user may have a number only, as in many containers. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? 'of this process');
+  }
 }
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';

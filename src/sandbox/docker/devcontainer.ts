@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { userInfo } from 'node:os';
 import { join, relative } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
@@ -8,7 +7,7 @@ import type { SandboxId } from '../../protocol/ids.ts';
 import type { GuardedPath } from '../guard-rails.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { BuildSteps } from './build-steps.ts';
-import type { Engine } from './client.ts';
+import { type Engine, userName } from './client.ts';
 import { type ComposeWhere, hardenCompose } from './compose.ts';
 import { type DevcontainerConfig, findConfig, readConfig } from './devcontainer-config.ts';
 import { type Hardened, harden } from './devcontainer-harden.ts';
@@ -144,7 +143,7 @@ async function closedOff(
  * feature is used the list is not needed: an empty fresh copy spares the question, and the wait when offline.
  */
 async function seedManifest(temporary: string): Promise<void> {
-  const name = process.platform === 'linux' ? `devcontainercli-${userInfo().username}` : 'devcontainercli';
+  const name = process.platform === 'linux' ? `devcontainercli-${userName()}` : 'devcontainercli';
   const folder = join(temporary, name);
   await mkdir(folder, { recursive: true });
   await writeFile(

@@ -21,8 +21,8 @@ const PROBE = `
 [ -z "$3" ] || [ -f "$3" ] || { echo half-made; exit 0; }
 [ -d "$HOME" ] || mkdir -p "$HOME" 2>/dev/null
 f=$1/.drover-probe-$$
-if (: >"$f") 2>/dev/null; then rm -f "$f"; echo writable
-else echo "readonly $(id -u):$(id -g) $(stat -c %u:%g "$1" 2>/dev/null)"; fi
+if (: >"$f") 2>/dev/null; then rm -f "$f"; can=writable; else can=readonly; fi
+echo "$can $(id -u):$(id -g) $(stat -c %u:%g "$1" 2>/dev/null)"
 [ -z "$2" ] || { mkdir -p "\${2%/*}" && : >"$2"; } 2>/dev/null
 `;
 
@@ -81,22 +81,36 @@ export async function settle(options: SettleOptions): Promise<ContainerSandbox> 
   const first = make(asUser);
   const marks = options.markReady ? [READY, ''] : ['', READY];
   const answer = await probe(first, marks);
-  if (answer === 'writable') return await finished(first, asUser);
-  const owner = /^readonly \S+ (\d+:\d+)$/.exec(answer)?.[1];
+  const writable = answer.startsWith('writable ');
+  const [, inside, owner] = /^\S+ (\d+):\d+ (\d+:\d+)$/.exec(answer) ?? [];
+  if (writable && !(user === undefined && leavesRootsFiles(inside, owner))) return await finished(first, asUser);
   if (owner) {
     // The workspace is its owner's on the host; nobody else may write to it once root's privileges are dropped.
     const asOwner = { user: owner, env: { HOME: '/tmp/.drover-home' } };
     const second = make(asOwner);
-    if ((await probe(second, marks)) === 'writable') {
+    if ((await probe(second, marks)).startsWith('writable ')) {
       options.onProgress?.(`Working as user ${owner}, who owns the workspace folder`);
+      first.close();
       return await finished(second, asOwner);
     }
+    second.close();
   }
+  if (writable) return await finished(first, asUser);
   options.onProgress?.(
     `The workspace folder can only be read in the sandbox (${answer}): tools that write to it will fail. Drover never changes its owner; make it writable for the user inside.`,
   );
   return await finished(first, asUser);
 }
+
+/**
+ * A folder that everybody may write to: as root of an engine that maps no users, files would be made that the person who
+ * owns it could not remove.
+ */
+const leavesRootsFiles = (inside: string | undefined, owner: string | undefined): boolean =>
+  process.platform === 'linux' &&
+  inside === '0' &&
+  process.getuid?.() !== 0 &&
+  owner?.split(':')[0] === String(process.getuid?.());
 
 async function probe(sandbox: ContainerSandbox, marks: string[]): Promise<string> {
   try {
