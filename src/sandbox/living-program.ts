@@ -26,7 +26,7 @@ born() {
 }
 # Those whose variables name server $1. Some kinds of grep end a line where a variable ends.
 marked() {
-  if printf 'a\\000b' | grep -q b; then grep -lF -e "DROVER_SERVER=$1" /proc/[0-9]*/environ; return; fi
+  if printf 'a\\000b' | grep -qF b; then grep -lF -e "DROVER_SERVER=$1" /proc/[0-9]*/environ; return; fi
   for f in /proc/[0-9]*/environ; do
     while IFS= read -r l || [ -n "$l" ]; do
       case $l in *"DROVER_SERVER=$1"*) echo "$f"; break ;; esac

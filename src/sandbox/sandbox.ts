@@ -37,7 +37,10 @@ export interface Sandbox {
   open(request: OpenRequest): Promise<LivingProcess>;
 }
 
-/** `executionId` is of the program alone: what it does on the network is put down to it. */
+/**
+ * `executionId` is of the program alone: what it does on the network is put down to it. `${NAME}` in its arguments and
+ * variables stands for a placeholder of the session's vaults.
+ */
 export type OpenRequest = Pick<RunRequest, 'executionId' | 'argv' | 'cwd' | 'env'>;
 
 /** A program that runs inside, with all that it has started. */

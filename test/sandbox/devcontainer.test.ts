@@ -1,9 +1,10 @@
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
 import { configurations } from '../../src/sandbox/docker/devcontainer-config.ts';
 import { describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { connectTo } from './mcp-client.ts';
 import { makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf } from './rig.ts';
 
 const engine = await engineAvailable();
@@ -51,6 +52,17 @@ describeWith(engine, 'a devcontainer', () => {
     const volume = docker('volume', 'ls', '--quiet', '--filter', 'name=drover-test-').split('\n').filter(Boolean);
     await rig.provider.remove(rig.owner(devcontainer), 'done');
     if (volume.length > 0) docker('volume', 'rm', '--force', ...volume);
+  });
+
+  it('runs a server as its user, in its folder, with its variables', async () => {
+    await chmod(rig.workspace, 0o777);
+    await put({ image: SAMPLE, remoteUser: 'dev', remoteEnv: { SHADE: 'dark' }, workspaceFolder: '/code' });
+    const { client, ask } = await connectTo(await rig.provider.acquire(rig.owner(devcontainer)));
+    const seen = JSON.parse(await ask('environment'));
+    expect(seen).toMatchObject({ SHADE: 'dark', cwd: '/code', user: 1000 });
+    await ask('write', { path: 'made.txt' });
+    expect(await readFile(join(rig.workspace, 'made.txt'), 'utf8')).toBe('by the server\n');
+    await client.close();
   });
 
   it('has in every command what the start files of its user’s shell set, but for what is fixed', async () => {

@@ -10,6 +10,7 @@ import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { describeWith, docker, engineAvailable, removeLabelled } from '../support/engine.ts';
 import { tcpRelay } from '../support/tcp-relay.ts';
+import { connectTo } from './mcp-client.ts';
 import { environmentOf, makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
 
 const engine = await engineAvailable();
@@ -65,6 +66,16 @@ describeWith(engine, 'an engine on another machine', () => {
     await rig.provider.remove(rig.owner(image), 'done');
     expect(docker('volume', 'ls', '--quiet', '--filter', `label=drover.sandbox=${sandbox.id}`)).toBe('');
     expect((await readdir(rig.workspace)).sort()).toEqual(['.drover', 'a.txt', 'link', 'src']);
+  });
+
+  it('has a server that sees the person’s newer files, and what it writes comes back before its answer', async () => {
+    const of = rig.owner({ type: 'image', image: SAMPLE });
+    const { client, ask } = await connectTo(await rig.provider.acquire(of));
+    await rig.put('newer.txt', 'newer\n');
+    expect(await ask('read', { path: 'newer.txt' })).toBe('newer\n');
+    await ask('write', { path: 'src/made.txt' });
+    expect(await here('src/made.txt')).toBe('by the server\n');
+    await client.close();
   });
 
   it('brings back what a call wrote, changed, made executable, linked and removed', async () => {

@@ -185,6 +185,38 @@ function faultsWith(image: () => string): void {
     );
   });
 
+  it('a server takes with it what it has started, whether it is stopped or a next one finds it; a cut connection ends it', async () => {
+    const made = await start();
+    const { sandbox, again } = made;
+    const program = (name: string) =>
+      `trap "" TERM HUP; (trap "" HUP; exec sleep 481) & ${name === 'one' ? 'timeout 0 sleep 481 &' : ''} echo up; read x; echo "heard $x"; while :; do sleep 481; done`;
+    const openOne = async (name: string) => {
+      const living = await sandbox.open({ executionId: mint.execution(), argv: ['sh', '-c', program(name)] });
+      let heard = '';
+      living.stdout.on('data', (chunk: Buffer) => {
+        heard += chunk.toString();
+      });
+      living.stdin.write('hello\n');
+      await eventually('its answer', 5000, () => heard === 'up\nheard hello\n');
+      return living;
+    };
+    const waiting = async () => (await processes(made)).filter(({ command }) => command === 'sleep 481').length;
+    const one = await openOne('one');
+    await eventually('what it starts', 5000, async () => (await waiting()) === 3);
+    await one.stop();
+    expect(one.end).toEqual({ how: 'stopped', exitCode: null, reason: 'it was stopped' });
+    expect(await waiting()).toBe(0);
+    const two = await openOne('two');
+    await again().endLeft();
+    expect((await two.ended).how).toBe('exited');
+    expect(await waiting()).toBe(0);
+    const three = await openOne('one');
+    sandbox.close();
+    expect(await three.ended).toMatchObject({ how: 'stopped' });
+    await again().endLeft();
+    expect(await waiting()).toBe(0);
+  });
+
   it('reads the beginning of a plain file over the connection, and nothing else', async () => {
     const { sandbox } = await start();
     await sh(
@@ -255,6 +287,13 @@ describeWith(engine, 'faults under bash', () => {
       relay.cut();
       expect(textOf((await running).stdout)).toBe('one\ntwo\n');
       expect([heard, lost]).toEqual(['one\ntwo\n', []]);
+      const server = await sandbox.open({
+        executionId: mint.execution(),
+        argv: ['sh', '-c', 'trap "" TERM; sleep 491'],
+      });
+      relay.cut();
+      expect(await server.ended).toEqual({ how: 'lost', exitCode: null, reason: 'the connection to it broke off' });
+      expect((await processes(own)).filter(({ command }) => command === 'sleep 491')).toEqual([]);
       await own.remove();
     } finally {
       own = undefined;

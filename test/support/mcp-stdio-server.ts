@@ -1,23 +1,24 @@
 /**
  * A real MCP server in one script, for whatever has Node: line by line, without any package. Its tools do what tests
- * want to see: `environment`, `fetch` (url), `write` (path), `children` (starts two that outlive a careless end, one in
+ * want to see: `environment`, `fetch` (url), `read` and `write` (path), `children` (starts two that outlive a careless end, one in
  * a process group of its own), `large` (bytes), `wait` (never answers), `exit` (code).
  */
 export const MCP_STDIO_SERVER = `
 const { spawn } = require('node:child_process');
-const { writeFileSync } = require('node:fs');
+const { readFileSync, writeFileSync } = require('node:fs');
 console.error('server ' + process.argv.slice(2).join(' '));
 console.log('Welcome! This line is no message.');
-const tools = ['environment', 'fetch', 'write', 'children', 'large', 'wait', 'exit'];
+const tools = ['environment', 'fetch', 'read', 'write', 'children', 'large', 'wait', 'exit'];
 const text = (text) => ({ content: [{ type: 'text', text: String(text) }] });
 const acts = {
-  environment: () => text(JSON.stringify({ ...process.env, cwd: process.cwd() })),
+  environment: () => text(JSON.stringify({ ...process.env, cwd: process.cwd(), user: process.getuid() })),
   fetch: async ({ url, headers }) => {
     try {
       const answer = await fetch(url, { headers });
       return text(answer.status + ' ' + (await answer.text()));
     } catch (error) { return text('failed ' + (error.cause?.message ?? error.message)); }
   },
+  read: ({ path }) => text(readFileSync(path, 'utf8')),
   write: ({ path }) => { writeFileSync(path, 'by the server\\n'); return text('written'); },
   children: ({ seconds }) => {
     for (const detached of [false, true])

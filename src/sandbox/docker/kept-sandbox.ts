@@ -1,4 +1,5 @@
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
+import { filledIn } from '../fill-in.ts';
 import type { LivingSandbox } from '../hands.ts';
 import { withCare } from '../living.ts';
 import {
@@ -86,9 +87,9 @@ export class KeptSandbox implements LivingSandbox {
   }
 
   async open(request: OpenRequest): Promise<LivingProcess> {
-    const env = { ...this.#keeper.env(request.executionId), ...request.env };
+    const filled = filledIn(request, this.#keeper.env(request.executionId));
     return await this.#around(async (running) => {
-      const process = await running.open({ ...request, env });
+      const process = await running.open(filled);
       return withCare(process, (act) => this.#during(running, process, act));
     });
   }

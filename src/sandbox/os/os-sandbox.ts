@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import { Collector } from '../collect.ts';
+import { filledIn } from '../fill-in.ts';
 import { identities } from '../guard-rails.ts';
 import type { LivingSandbox } from '../hands.ts';
 import { type Living, livingChild, withCare } from '../living.ts';
@@ -134,8 +135,10 @@ export class OsSandbox implements LivingSandbox {
     return new Execution(new Collector(this.#call(executionId, undefined)), undefined).stopped('cancelled', 0);
   }
 
-  async open({ executionId, argv, cwd = this.workspace, env }: OpenRequest): Promise<LivingProcess> {
-    const { folder } = this.#options;
+  async open(request: OpenRequest): Promise<LivingProcess> {
+    const { folder, wayOut } = this.#options;
+    const { executionId, cwd = this.workspace } = request;
+    const { argv, env } = filledIn(request, wayOut?.envFor(executionId) ?? {});
     const guarded = this.#guarded();
     const { child, done } = await this.#spawn(openArgv(folder, { executionId, cwd, argv }), { ...env }, executionId);
     if (child.pid !== undefined) this.#opened.note(executionId, child.pid);
@@ -153,7 +156,7 @@ export class OsSandbox implements LivingSandbox {
       try {
         return await act();
       } finally {
-        await this.#options.wayOut?.settle(executionId);
+        await wayOut?.settle(executionId);
       }
     });
   }
