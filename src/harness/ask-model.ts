@@ -58,7 +58,8 @@ export async function askModel(
     const judges = { toolbox, policy: awake.deps.policy, guard: awake.deps.guard };
     const blocks = replyDrafts(awake.state, awake.thread(thread.id), span, got, (index) => reply.id(index), judges);
     const tripped = tripwires(awake.deps.guard, blocks);
-    await awake.append([...blocks, end(thread, span, got), ...settle(awake.state, thread, got.costUsd), ...tripped]);
+    // Its end comes last: of a write that the power cuts off, what comes after it would be missing from a reply that counts.
+    await awake.append([...blocks, ...tripped, ...settle(awake.state, thread, got.costUsd), end(thread, span, got)]);
   } catch (error) {
     if (!(error instanceof ModelFailure)) throw error;
     await reply.settled();
@@ -173,7 +174,7 @@ async function failed(awake: Awake, thread: ThreadState, span: EventId, failure:
     { model_request_start_id: span, is_error: true, model_usage: failure.usage ?? noUsage() },
     { thread: thread.id, local: { cause: failure.reason, cost_usd: failure.costUsd } },
   );
-  const drafts = [closed, ...settle(awake.state, thread, failure.costUsd)];
+  const drafts = [...settle(awake.state, thread, failure.costUsd), closed];
   if (failure.reason !== 'interrupted') drafts.push(...afterFailure(awake, thread, failure));
   await awake.append(drafts);
 }

@@ -15,8 +15,9 @@ const field = (input: Record<string, unknown>, name: string): string => {
 };
 
 /**
- * Starts a child: its thread, its task and the call's start are one write, so a crash leaves all of it or nothing.
- * The call then stays open until the child's turn ends; that, too, is read from the log alone.
+ * Starts a child: the call's start, its thread and its task are one write, with the task last: of a write that the power
+ * cuts off, a child may be left that has none, which is told what to do here. The call then stays open until the child's
+ * turn ends; that, too, is read from the log alone.
  */
 export async function startChild(awake: Awake, step: Extract<Step, { type: 'run_tool' }>): Promise<void> {
   const call = awake.call(step.call);
@@ -29,8 +30,13 @@ export async function startChild(awake: Awake, step: Extract<Step, { type: 'run_
     await closeWith(awake, step.call, 'failed', `There is no agent "${wanted}". Agents: ${known}.`);
     return;
   }
-  const child = mint.thread();
+  const child = call.child ?? mint.thread();
   const name = field(call.input, 'title') || agent.name;
+  const created = draft(
+    'session.thread_created',
+    { session_thread_id: child, agent_name: name, workflow_run_id: null },
+    { thread: parent.id, local: { created_by: call.id, agent: agent.name } },
+  );
   const task = [text(field(call.input, 'task'))];
   await awake.append([
     draft(
@@ -38,11 +44,7 @@ export async function startChild(awake: Awake, step: Extract<Step, { type: 'run_
       { tool_use_id: call.id, execution_id: mint.execution(), sandbox_id: null, input_sha256: inputSha256(call.input) },
       { thread: parent.id, local: attribution(awake, parent.id, null) },
     ),
-    draft(
-      'session.thread_created',
-      { session_thread_id: child, agent_name: name, workflow_run_id: null },
-      { thread: parent.id, local: { created_by: call.id, agent: agent.name } },
-    ),
+    ...(call.child ? [] : [created]),
     draft(
       'agent.thread_message_sent',
       { to_session_thread_id: child, to_agent_name: name, content: task },

@@ -15,7 +15,7 @@ export async function closeRequest(awake: Awake, step: Extract<Step, { type: 'cl
     { model_request_start_id: step.request, is_error: true, model_usage: noUsage() },
     { thread: step.thread, local: { cause: 'crashed', estimated: true } },
   );
-  await awake.append([end, ...settle(awake.state, awake.thread(step.thread), null)], { sync: false });
+  await awake.append([...settle(awake.state, awake.thread(step.thread), null), end], { sync: false });
 }
 
 /** Ends the turn: open calls get their result, in words that say whether they may have happened. One write. */

@@ -124,7 +124,8 @@ function decideCall(state: SessionState, thread: ThreadState, call: ToolCall): S
       return { type: 'run_tool', ...of };
     case 'running': {
       const child = call.child ? state.threads.get(call.child) : undefined;
-      if (!child) return { type: 'recover_tool', ...of };
+      // The power may have failed before its task was on the disk.
+      if (!child?.entries.some(({ type }) => type === 'input')) return { type: 'recover_tool', ...of };
       return atRest(child) && child.queue.length === 0 && child.unseenAt < 0
         ? { type: 'deliver', ...of, child: child.id }
         : undefined;

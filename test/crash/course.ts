@@ -12,6 +12,8 @@ export const IMAGE = 'drover-tiny:latest';
 /** The file the session's commands leave their lines in, and the lines. */
 const FILE = 'crash-course.txt';
 export const LINES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'];
+/** Bytes. No line is shorter than three times this. */
+const INTO_A_LINE = 20;
 
 export interface CourseOptions {
   /** Where the rehearsal answers. */
@@ -79,14 +81,33 @@ export class Course {
     }
   }
 
-  /** Leaves only a share of the batch that a host, now dead, appended last; nobody has acted on it. */
+  /** Leaves only a share of the batch that a host, now dead, appended last, and the end of that is torn. */
   async tearOff(host: HostProcess, share: number): Promise<void> {
+    const { path, bytes, start } = await this.#lastBatch(host);
+    const end = start + Math.floor((bytes.length - start) * share);
+    // Between two records nothing would be torn.
+    const isWhole = bytes.subarray(end - INTO_A_LINE, end + 1).includes('\n');
+    await truncate(path, isWhole ? end - 2 * INTO_A_LINE : end);
+  }
+
+  /** Leaves only the first records of that batch, whole. False if it has no more than those. */
+  async cutOff(host: HostProcess, records: number): Promise<boolean> {
+    const { path, bytes, start } = await this.#lastBatch(host);
+    let end = start;
+    for (let kept = 0; kept < records && end < bytes.length; kept += 1) end = bytes.indexOf('\n', end) + 1;
+    if (end === bytes.length) return false;
+    await truncate(path, end);
+    return true;
+  }
+
+  /** Where what a host was told last begins; nobody has acted on it. It counts as not told from now on. */
+  async #lastBatch(host: HostProcess): Promise<{ path: string; bytes: Buffer; start: number }> {
     const hashes = host.unsay();
     const found = await this.read();
     const first = found?.reading.records.find(({ hash }) => hash === hashes[0]);
     if (!found || !first) throw new Error('There is no batch to tear.');
-    const start = found.bytes.lastIndexOf('\n', found.bytes.indexOf(`"hash":"${first.hash}"}\n`)) + 1;
-    await truncate(found.path, start + Math.floor((found.bytes.length - start) * share));
+    const { path, bytes } = found;
+    return { path, bytes, start: bytes.lastIndexOf('\n', bytes.indexOf(`"hash":"${first.hash}"}\n`)) + 1 };
   }
 
   /** What the commands have left, line by line. */

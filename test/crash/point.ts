@@ -19,6 +19,8 @@ export type Point =
   | { kind: 'again'; every: number }
   /** Container and host die, and of what the host wrote last only this share is on the disk. */
   | { kind: 'torn'; n: number; share: number }
+  /** The same, but it is whole records that are on the disk: the first of several of one write. */
+  | { kind: 'cut'; n: number; records: number }
   /** A request to the model fails, counted from 0. */
   | { kind: 'fault'; request: number; fault: Fault }
   /**
@@ -47,6 +49,8 @@ export function nameOf(point: Point): string {
       return `kill after every ${point.every} appends`;
     case 'torn':
       return `${point.share * 100} % of append ${point.n} on the disk`;
+    case 'cut':
+      return `${point.records} records of append ${point.n} on the disk`;
     case 'fault':
       return `${point.fault.kind} in request ${point.request}`;
     case 'pause':
@@ -86,6 +90,8 @@ export async function survive(point: Point, rig: Rig): Promise<Verdict | undefin
       return again(point, folder, rig);
     case 'torn':
       return torn(point, folder, rig);
+    case 'cut':
+      return cut(point, folder, rig);
     case 'fault':
       return faulty(point, folder);
     case 'pause':
@@ -163,14 +169,27 @@ function again({ every }: Extract<Point, { kind: 'again' }>, folder: string, { u
 }
 
 function torn({ n, share }: Extract<Point, { kind: 'torn' }>, folder: string, { url }: Rig) {
-  const act = async (course: Course) => {
+  const tear = async (course: Course, host: HostProcess) => {
+    await course.tearOff(host, share);
+    return true;
+  };
+  return play(folder, { url }, powerFailure(n, tear), { torn: true, deadContainer: true });
+}
+
+function cut({ n, records }: Extract<Point, { kind: 'cut' }>, folder: string, { url }: Rig) {
+  const act = powerFailure(n, (course, host) => course.cutOff(host, records));
+  return play(folder, { url }, act, { deadContainer: true });
+}
+
+/** `lose` takes from the disk what was not on it yet; false: there was nothing to take. */
+function powerFailure(n: number, lose: (course: Course, host: HostProcess) => Promise<boolean>) {
+  return async (course: Course) => {
     const host = course.start({ where: { kind: 'append', n, when: 'after' }, act: 'reboot' });
     const problems = await endOf(host, 'killed');
-    if (!host.has('strikes')) return problems.length > 0 ? problems : undefined;
-    await course.tearOff(host, share);
+    const isLost = host.has('strikes') && (await lose(course, host));
+    if (!isLost) return problems.length > 0 ? problems : undefined;
     return [...problems, ...(await endOf(course.start(), 'done'))];
   };
-  return play(folder, { url }, act, { torn: true, deadContainer: true });
 }
 
 async function faulty({ request, fault }: Extract<Point, { kind: 'fault' }>, folder: string) {

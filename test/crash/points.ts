@@ -7,6 +7,8 @@ import type { Point } from './point.ts';
 /** How often what can be struck comes in a session that is left alone. */
 export interface Counts {
   appends: number;
+  /** How many records each of them wrote. */
+  sizes: readonly number[];
   /** The append by which the first container is ready. */
   ready: number;
   /** Times the log asks for the time while it makes the session. */
@@ -82,6 +84,12 @@ export const GROUPS: readonly Group[] = [
     points: ({ appends }) =>
       every(2, 3, appends).map((n, index) => ({ kind: 'torn', n, share: [0.2, 0.5, 0.9][index % 3] ?? 0 })),
     sample: 14,
+  },
+  {
+    name: 'the power fails between two records of a write',
+    points: ({ sizes }) =>
+      sizes.flatMap((size, index) => upTo(size - 1).map((records) => ({ kind: 'cut', n: index + 1, records }))),
+    sample: 16,
   },
   { name: 'the model’s answer breaks off', points: faults, sample: 16 },
   { name: 'the host stops for longer than its lease', points: pauses, sample: 11 },

@@ -109,6 +109,7 @@ export class CrashRun {
     const opened = host.lines.find((line) => line.said === 'opened');
     return {
       appends: batches.length,
+      sizes: batches.map((types) => types.length),
       ready: batches.findIndex((types) => types.includes('drover.sandbox_ready')) + 1,
       opening: opened?.said === 'opened' ? opened.clock : 0,
       running: count('drover.tool_started'),

@@ -81,5 +81,12 @@ function killContainers(workspace: string): void {
   const running = docker('ps', '--quiet', '--filter', `label=drover.workspace=${workspace}`)
     .split('\n')
     .filter(Boolean);
-  for (const id of running) docker('kill', id);
+  for (const id of running) {
+    try {
+      docker('kill', id);
+    } catch (error) {
+      // It may have ended meanwhile.
+      if (docker('ps', '--quiet', '--filter', `id=${id}`).trim() !== '') throw error;
+    }
+  }
 }
