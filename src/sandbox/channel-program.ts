@@ -53,24 +53,24 @@ slot() { _file=\${_by#* }; _file=\${_file#* }; _file=$_base/exec/\${_file%% *}; 
  */
 const ONE = `
 try() { _got=; { _got=yes; echo "$1" >&4; } 4>"$_e"; }
-# Begins it by writing $1 down, or ends this shell.
+# Begins it by writing $1 down, or says that it does not begin.
 claim() {
   set -C
   try "$1"
   if [ -z "$_got" ] && [ ! -d "$_base/exec" ]; then mkdir -p "$_base/exec"; try "$1"; fi
-  if [ -z "$_got" ]; then if [ -s "$_e" ]; then echo "N $_id decided"; else echo "N $_id full"; fi; exit 125; fi
+  if [ -z "$_got" ]; then if [ -s "$_e" ]; then echo "N $_id decided"; else echo "N $_id full"; fi >&$_say; return 1; fi
   set +C
 }
 over() {
   now; facts "$_e"
   echo "rc \${_stop:-exited} $_code $_from $_up" >>"$_e"
-  echo "e $_id \${_stop:-exited} $_code $_from $_up"
-  exit
+  echo "e $_id \${_stop:-exited} $_code $_from $_up $_slot $_nonce $_head"
 }
+_say=1
 one() {
   _e=$_base/exec/$_id _o=$_base/exec/$_slot
   born self; _from=$_born
-  claim "begun $_pid $_born $_slot $_seconds $_from"
+  claim "begun $_pid $_born $_slot $_seconds $_from" || exit 125
   if [ -n "$BASH_VERSION" ]; then
     set -m
     (
@@ -96,40 +96,61 @@ one() {
 
 /*
  * The same, by two shells that are there before the command is known, and one of them in the process group that it will
- * have: nothing is left to be forked then. Bash only. What to run comes through a pipe, 7: its id, how many characters follow,
- * and whether there is input. Of this shell's output, 5 and 6 are the command's.
+ * have: nothing is left to be forked then. Bash only. Until the command comes that one reads the requests in the server's
+ * place: no shell has to pass it on. To the server it speaks through a pipe, 7:
+ *   h           it is ready, and reads from now on
+ *   b …         it begins a command; the server reads again
+ *   q           nobody is connected any more
+ * or a request that is not for it, which is the last it has read. When the pipe ends without a word it was killed.
  */
 const SPARE = `
 spare() {
   _o=$_base/exec/$_slot
+  # Written over later: on a full disk nothing could be added.
+  printf '%200s\\n' '' >"$_o.id" && exec 9<>"$_o.id" || exit
   born self; _waiter="$_pid $_born"
   set -m
   (
+    exec 9<>"$_o.id"
     born self
-    read -r _id _n _in <&7 && [ "$_n" -gt 0 ] || exit
-    _ours= _env=
-    IFS= read -r -N $_n _text <&7
+    _say=5
+    # What a shell does for the first time since its fork is slow.
+    _e=/dev/null; claim -; now; eval 'set -- true'
+    echo h >&7
+    _begins=
+    while read -r _op _id _n _more; do
+      case $_op in
+      r) if [ "$_n" -gt 0 ]; then _begins=yes; break; else other; fi ;;
+      n) ;;
+      t) wake; echo t >&5 ;;
+      p | m | w) printf '%s\\n' "$_op $_id $_n $_more" >&5 ;;
+      *) other ;;
+      esac
+    done
+    _ours= _env= _given= _in=/dev/null
+    [ -n "$_begins" ] && IFS= read -r -N "$_more" _text || { echo q >&7; exit; }
     eval "$_text"
-    if [ "$_in" = given ]; then _in=$_o.in; else _in=/dev/null; fi
-    # On a full disk the other shell could not be told whom it waits for.
-    printf ' ' >>"$_o.id" || { exec 5>&- 6>&- 7<&-; one "$@"; }
-    _e=$_base/exec/$_id
-    now; _from=$_up
-    claim "begun $_waiter $_slot $_seconds $_from\${_nl}pid $_pid $_born"
-    echo "$_id $_from" >>"$_o.id"
-    exec <"$_in" >&5 2>&6 5>&- 6>&- 7<&-
+    if [ -n "$_given" ]; then _in=$_o.in; printf %s "$_given" >"$_in" || { echo "N $_id full" >&5; refused; }; fi
+    now; _from=$_up _e=$_base/exec/$_id
+    claim "begun $_waiter $_slot $_seconds $_from\${_nl}pid $_pid $_born" || refused
+    echo "$_id $_from $_nonce $_head" >&9
+    echo "b $_id $_nonce $_head" >&7
+    exec <"$_in" 5>&- 7>&- 8>&- 9>&-
     cd "$_cwd" || exit 126
     [ -z "$_env" ] || eval "$_env"
     [ -n "$_ours" ] || exec "$@"
     _script=$3; shift 4; eval "$_script"
-  ) 5>>"$_o.out" 6>>"$_o.err" &
+  ) <&0 5>&1 >>"$_o.out" 2>>"$_o.err" &
   _c=$!; set +m
-  exec 7<&-
+  exec </dev/null 7>&- 8>&-
+  _e=/dev/null; over >/dev/null
   wait $_c; _code=$?
-  read -r _id _from <"$_o.id" || exit
+  read -r _id _from _nonce _head <&9 && [ -n "$_id" ] || exit
   _e=$_base/exec/$_id
   over
 }
+refused() { echo "b $_id" >&7; exit 125; }
+other() { printf '%s\\n' "$_op $_id $_n $_more" >&7; exit; }
 `;
 
 /** Becomes the command, where the shell can't make a process group by itself. */
@@ -176,34 +197,55 @@ kick() {
     done
   done
 }
-_mine= _bad= _dd= _count=0 _pending= _over= _slots=0 _spare= _jobs= _raw= _kicker=
+_mine= _bad= _dd= _count=0 _pending= _over= _slots=0 _spare= _held= _begun= _jobs= _raw= _kicker=
 if [ -n "$BASH_VERSION" ]; then
   _jobs=$_base/jobs.$$ _pipe=$_base/kick.$$ _writing=$!
-  if mkfifo "$_jobs" "$_pipe" && exec 7<>"$_jobs" 8<>"$_pipe" 9<"$_pipe"; then
-    # It ends with this shell, the only one that keeps the other end.
-    ( kick ) <&9 >/dev/null 7>&- 8>&- 9<&- &
+  if mkfifo "$_jobs" "$_pipe" && exec 7<>"$_jobs" 6<"$_jobs" 8<>"$_pipe" 9<"$_pipe"; then
+    # It ends with this shell and the one that reads in its place, the only ones that keep the other end.
+    ( kick ) <&9 >/dev/null 6<&- 7>&- 8>&- 9<&- &
     _kicker=$!
-    exec 9<&-
-  else _jobs=; fi
-  rm -f "$_pipe"
+    exec 7>&- 9<&-
+  else _kicker=none; fi
+  rm -f "$_jobs" "$_pipe"
+  [ "$_kicker" != none ] || _jobs= _kicker=
 fi
 
-# A second reader would take a part of what the first has not read yet.
 prepare() {
   [ -n "$_slot" ] || next
   [ $_count -lt 50 ] || tidy
-  [ -n "$_jobs" ] && [ -z "$_spare" ] && ! read -t 0 -u 7 || return
+  [ -n "$_jobs" ] && exec 7>/proc/self/fd/6 || return
   _last=$!
-  ( spare ) 7<"$_jobs" 8>&- &
-  [ "$_last" = "$!" ] || _spare=$!
+  ( spare ) 6<&- &
+  exec 7>&-
+  [ "$_last" != "$!" ] || return
+  _spare=$!
+  # It may be without the processes it needs.
+  until read -r -t 1 _op <&6; do
+    [ $? -gt 128 ] || return
+    kill -CHLD $_spare
+  done
+  _held=yes
 }
-# It knows only what was known when it was made.
-dismiss() { [ -z "$_spare" ] || echo '- 0 -' >&7; _spare=; }
+# The next request, or what the shell says that reads them in this one's place.
+ask() {
+  [ -n "$_held" ] || { read -r _op _id _n _more; return; }
+  # Killed: it may have been in the middle of a request.
+  read -r _op _id _n _more <&6 || exit
+  _held=
+  [ "$_op" != q ]
+}
+begins() {
+  eval "_shell_$_id=$_spare"
+  _begun="$_begun\${_begun:+$_nl}b $_id $_n $_more $_slot"
+  _mine="$_mine $_id" _slot= _count=$((_count + 1))
+  [ $((_count % 20)) -gt 0 ] || tell
+}
+tell() { [ -z "$_begun" ] || printf '%s\\n' "$_begun"; _begun=; }
 next() {
   # Not while a command begins: both would make files in the same folder, one after the other.
   _slots=$((_slots + 1)) _slot=$_series.$_slots _in=/dev/null
   _o=$_base/exec/$_slot
-  { true >"$_o.out" && true >"$_o.err" && true >"$_o.id"; } || mkdir -p "$_base/exec"
+  { true >"$_o.out" && true >"$_o.err"; } || mkdir -p "$_base/exec"
 }
 take() {
   _text=
@@ -221,20 +263,16 @@ bulk() {
 }
 start() {
   [ -n "$_slot" ] || next
-  _o=$_base/exec/$_slot _ours= _given= _env= _lines=$_n
-  if [ $_n -ge 0 ]; then take; else _text=$(cat "$_o.call"; echo .); _text=\${_text%.}; fi
+  _o=$_base/exec/$_slot _ours= _given= _env=
+  if [ $_n -ge 0 ]; then take || return; else _text=$(cat "$_o.call"; echo .); _text=\${_text%.}; fi
   [ "$_bad" != "$_id" ] || { echo "N $_id full"; return; }
   eval "$_text"
   if [ -n "$_given" ]; then _in=$_o.in; printf %s "$_given" >"$_in" || { echo "N $_id full"; return; }; fi
   echo "b $_id $_nonce $_head $_slot"
   _pending=$_id
-  if [ -n "$_spare" ] && [ $_lines -gt 0 ] && kill -0 $_spare; then
-    if [ $_in = /dev/null ]; then _given=-; else _given=given; fi
-    printf '%s' "$_id \${#_text} $_given$_nl$_text" >&7
-    eval "_shell_$_id=$_spare"; _spare=
-  elif [ -n "$BASH_VERSION" ]; then
-    dismiss; wake; _last=$!
-    ( one "$@" ) 8>&- &
+  if [ -n "$BASH_VERSION" ]; then
+    wake; _last=$!
+    ( one "$@" ) 6<&- 8>&- &
     [ "$_last" != "$!" ] || return
     eval "_shell_$_id=$!"
   elif command -v setsid >/dev/null; then
@@ -291,9 +329,10 @@ look() {
   if [ -n "$_end" ]; then echo "L $_id finished"; else echo "L $_id absent"; fi
 }
 serve() {
-  while read -r _op _id _n _more; do
+  while ask; do
     case $_op in
-    t) wake; echo t || exit ;;
+    t) wake; tell; echo t || exit ;;
+    b) if [ -n "$_n" ]; then begins; else _slot=; fi ;;
     r) start ;;
     x) stop "$_id" "$_n" "$_more" ;;
     f)
@@ -302,7 +341,7 @@ serve() {
       [ $_n != in ] || _in=$_base/exec/$_slot.in; bulk "$_base/exec/$_slot.$_n" "$_more" ;;
     n) wake; prepare ;;
     s)
-      dismiss; wake
+      wake
       _f=$_base/text.$$; bulk "$_f" "$_n"
       eval "$_id=\\$(cat "$_f"; echo .); $_id=\\\${$_id%.}"; rm -f "$_f" ;;
     l) wake; look ;;
@@ -312,8 +351,6 @@ serve() {
   _over=yes
 }
 guard() {
-  dismiss
-  [ -z "$_jobs" ] || rm -f "$_jobs"
   echo q
   exec >/dev/null
   while :; do
@@ -358,7 +395,7 @@ while :; do command eval guard; done
 const WRITER = `
 exec 2>/dev/null
 [ -z "$BASH_VERSION" ] || set +o posix
-_base=$1 _run=' ' _root= _server=$3 _exact= _bytes= _open= _whole= _told=
+_base=$1 _run=' ' _root= _server=$3 _exact= _bytes= _open= _whole= _told= _early=' ' _late=' '
 _nl='
 '
 # Whether this bash takes every byte as it is; other shells must not even read the question.
@@ -391,13 +428,18 @@ send() {
     open E $1 $_nonce; part "$_file.err" $_se $_to; shut; eval "_e_$1=$_to"
   fi
 }
+# Text that is not long a bash reads by itself, to its end, unless there is a NUL in it.
+copy() {
+  if [ -n "$_exact" ] && [ $1 -gt 32768 ] && ! IFS= read -r -d '' -n 32768 _bytes <"$2"; then printf %s "$_bytes"
+  else head -c $1 "$2"; fi
+}
 finish() {
   load "$1"; [ -n "$_nonce" ] || return
   if [ $_so -gt 0 ] || [ $_se -gt 0 ]; then send "$1"
   else
-    if [ "$_told" != "$1" ] && [ -s "$_file.out" ]; then open O $1 $_nonce; head -c $_head "$_file.out"; shut; fi
+    if [ "$_told" != "$1" ] && [ -s "$_file.out" ]; then open O $1 $_nonce; copy $_head "$_file.out"; shut; fi
     _told=$1
-    if [ -s "$_file.err" ]; then open E $1 $_nonce; head -c $_head "$_file.err"; shut; fi
+    if [ -s "$_file.err" ]; then open E $1 $_nonce; copy $_head "$_file.err"; shut; fi
   fi
   drop "$1"
   echo "D $1 $2"
@@ -407,17 +449,37 @@ watch() {
   add "$1" "$2" "$3" "$4" "\${_file##*/}"
   [ -z "$_end" ] || finish "$1" "$_end"
 }
+# Its own shell is about to say the same.
+late() { [ "$_i" != "$_id" ] || _late="$_late$_i "; finish "$_i" "$_end"; }
+# The end of a command of which most often nothing was said before.
+ended() {
+  case $_late in *" $_id "*) _late="\${_late%% $_id *} \${_late#* $_id }"; return ;; esac
+  case $_run in
+  *" $_id "*) ;;
+  *)
+    _early="$_early$_id " _file=$_base/exec/$2
+    if [ -s "$_file.out" ] || [ -s "$_file.err" ]; then add "$_id" "$_id" "$3" "$4" "$2"
+    else echo "D $_id $_a $_b $_c $1"; return; fi ;;
+  esac
+  finish "$_id" "$_a $_b $_c $1"
+}
+begun() {
+  case $_early in
+  *" $_id "*) _early="\${_early%% $_id *} \${_early#* $_id }" ;;
+  *) add "$_id" "$_id" "$_a" "$_b" "$_c" ;;
+  esac
+}
 tick() {
   for _i in $_run; do
     load "$_i"; facts "$_base/exec/$_id"; _own=$_file; slot
     # Begun before by another, and asked for again: the refusal is on its way.
     [ -z "$_by" ] || [ "$_file" = "$_own" ] || continue
     _file=$_own
-    if [ -n "$_end" ]; then finish "$_i" "$_end"; continue; fi
+    if [ -n "$_end" ]; then late; continue; fi
     send "$_i"
     if watched || [ -z "$_by$_stop" ]; then continue; fi
     facts "$_base/exec/$_id"
-    if [ -n "$_end" ]; then finish "$_i" "$_end"; continue; fi
+    if [ -n "$_end" ]; then late; continue; fi
     load "$_i"; send "$_i"; drop "$_i"
     if [ -n "$_at" ]; then echo "G $_i begun"; else echo "G $_i never"; fi
   done
@@ -449,17 +511,14 @@ opened() {
   [ /proc/self/fd/3 -ef "./$_name" ] && [ ! -L "./$_name" ] && [ -f /proc/self/fd/3 ] || return 1
   _at=$PWD/$_name
   printf '%s\\n' "P $1 $2 \${_at#"$_root"/}"
-  if [ ! -s /proc/self/fd/3 ]; then :
-  # Text that is not long a bash reads by itself, to its end, unless there is a NUL in it.
-  elif [ -n "$_exact" ] && [ $3 -gt 32768 ] && ! IFS= read -r -d '' -n 32768 _bytes <&3; then printf %s "$_bytes"
-  else head -c $3 </proc/self/fd/3; fi
+  [ ! -s /proc/self/fd/3 ] || copy $3 /proc/self/fd/3
   echo $2
 }
 serve() {
   while read -r _op _id _a _b _c _d; do
     case $_op in
-    b) add "$_id" "$_id" "$_a" "$_b" "$_c" ;;
-    e) kill -0 $_server || exit; finish "$_id" "$_a $_b $_c $_d" ;;
+    b) begun ;;
+    e) kill -0 $_server || exit; ended $_d ;;
     w) watch "$_id" "$_a" "$_b" "$_c" ;;
     N) drop "$_id"; echo "N $_id $_a" ;;
     t) tick; echo T || exit ;;
