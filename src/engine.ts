@@ -3,11 +3,13 @@ import { createHarness, type Harness } from './harness/harness.ts';
 import type { ModelClient } from './harness/model.ts';
 import type { SessionStore } from './log/log.ts';
 import { createPolicy } from './policy/policy.ts';
-import type { SessionId } from './protocol/ids.ts';
+import type { SessionId, VaultId } from './protocol/ids.ts';
 import { REHEARSAL_MODEL } from './rehearsal/models.ts';
 import { createSandboxProvider } from './sandbox/provider.ts';
 import type { Checkpoints, SandboxProvider } from './sandbox/sandbox.ts';
 import type { Desk } from './tools/desk.ts';
+import type { McpTokens } from './tools/mcp/tokens.ts';
+import type { Mcp } from './tools/mcp.ts';
 import { createToolbox } from './tools/toolbox.ts';
 import type { Egress } from './vault/egress.ts';
 import type { SecretGuard } from './vault/guard.ts';
@@ -47,6 +49,10 @@ export interface EngineOptions {
   guard?: SecretGuard | undefined;
   /** What a session's sandbox may use of the folder's vaults, and how what is outside is reached. */
   egress?: EgressOptions;
+  /** What the vaults of a session have for its MCP servers; the first that has something counts. Absent: nothing. */
+  mcpTokens?: (vaults: readonly VaultId[]) => McpTokens;
+  /** Drover's own, as MCP servers are told it. */
+  version?: string;
 }
 
 export interface Engine {
@@ -72,12 +78,14 @@ export function createEngine(options: EngineOptions): Engine {
     ...(options.defaultImage ? { defaultImage: options.defaultImage } : {}),
     egress: lateEgress(options.egress),
   });
+  const mcp = lateMcp(options);
   const harness = createHarness({
     store: options.store,
     ...(options.checkpoints ? { checkpoints: options.checkpoints } : {}),
     workspaceFolder: options.workspaceFolder,
     modelFor: (model) => (model === REHEARSAL_MODEL ? rehearsal : api),
     toolbox: (of) => createToolbox({ ...of, ...(options.desk ? { desk: options.desk } : {}) }),
+    mcp,
     sandboxes,
     policy: createPolicy(),
     guard: options.guard,
@@ -88,6 +96,7 @@ export function createEngine(options: EngineOptions): Engine {
     sandboxes,
     async dispose() {
       await harness.dispose();
+      await mcp.dispose();
       await sandboxes.dispose();
     },
   };
@@ -117,6 +126,30 @@ function lateEgress(options: EgressOptions | undefined): Egress {
       made ??= import('./vault/proxy.ts').then(({ createEgress }) => createEgress(options));
       return (await made).open(session, token);
     },
+  };
+}
+
+/** The client of MCP servers is loaded with the first session whose agent names one. */
+function lateMcp({ mcpTokens, version = '0' }: EngineOptions): Mcp {
+  let made: Promise<Mcp> | undefined;
+  let ready: Mcp | undefined;
+  const make = async (): Promise<Mcp> => {
+    const [{ createMcp }, { stdioConnector }] = await Promise.all([
+      import('./tools/mcp/hub.ts'),
+      import('./tools/mcp/stdio.ts'),
+    ]);
+    ready = createMcp({ version, stdio: stdioConnector(), ...(mcpTokens ? { tokens: mcpTokens } : {}) });
+    return ready;
+  };
+  const mcp = () => {
+    made ??= make();
+    return made;
+  };
+  return {
+    offer: async (...of) => (await mcp()).offer(...of),
+    hasNews: (...of) => ready?.hasNews(...of) ?? false,
+    call: async (...of) => (await mcp()).call(...of),
+    dispose: async () => (await made)?.dispose(),
   };
 }
 

@@ -1,5 +1,5 @@
 import { Emitter } from '../src/protocol/disposable.ts';
-import { isKnown } from '../src/protocol/event.ts';
+import { isKnown, resultFor } from '../src/protocol/event.ts';
 import type { EventId, SessionId, ThreadId } from '../src/protocol/ids.ts';
 import type { Access, HostMessage } from '../src/protocol/panel.ts';
 import type { BlobRef, LogRecord } from '../src/protocol/record.ts';
@@ -323,9 +323,10 @@ export class Store {
     this.previews.replaced(event.id);
     if (!isKnown(event)) return;
     if (event.type === 'user.tool_confirmation') this.approvals.settled(event.tool_use_id);
-    else if (event.type === 'agent.tool_result') {
-      this.previews.finished(event.tool_use_id);
-      this.approvals.settled(event.tool_use_id);
+    const call = resultFor(event);
+    if (call) {
+      this.previews.finished(call);
+      this.approvals.settled(call);
     }
   }
 

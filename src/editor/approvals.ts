@@ -47,9 +47,7 @@ export async function answer(actions: Actions, session: LiveSession, given: Answ
           local: {
             actor: person(given.via),
             shown_sha256: shownSha256(call),
-            ...(given.standing && given.result === 'allow' && state.calls.has(call.id)
-              ? { standing: standingRule(call) }
-              : {}),
+            ...(given.standing && given.result === 'allow' ? standing(state.calls.get(call.id)) : {}),
             ...(given.scope ? { scope: given.scope } : {}),
           },
         },
@@ -80,9 +78,13 @@ function alreadyAnswered(state: SessionState, call: Asking): string {
   return `This ${call.name} call was already answered: it was ${what} at ${new Date(said.at).toLocaleTimeString()}.`;
 }
 
+const standing = (call: ToolCall | undefined) => (call ? { standing: standingRule(call) } : {});
+
 /** A shell command is only ever allowed word for word: anything shorter would allow what nobody has seen. */
-export const standingRule = (call: Pick<ToolCall, 'name' | 'input'>): StandingRule =>
-  call.name === 'bash' ? { tool: 'bash', input_sha256: inputSha256(call.input) } : { tool: call.name };
+export const standingRule = (call: Pick<ToolCall, 'name' | 'input' | 'mcp'>): StandingRule =>
+  call.name === 'bash'
+    ? { tool: 'bash', input_sha256: inputSha256(call.input) }
+    : { tool: call.mcp?.rule ?? call.name };
 
 /** SHA-256, hex, of what every view shows of a call before it is answered: the tool, its whole input, and why it asks. */
 const shownSha256 = (call: Asking): string =>

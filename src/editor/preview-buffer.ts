@@ -1,3 +1,4 @@
+import { resultFor } from '../protocol/event.ts';
 import type { EventId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import type { LogRecord } from '../protocol/record.ts';
@@ -51,9 +52,8 @@ export class PreviewBuffer {
   /** A record is the truth: its preview goes, and so does the output of a call that has its result. */
   settled(record: LogRecord): void {
     this.#open.delete(record.event.id);
-    if (record.event.type === 'agent.tool_result' && 'tool_use_id' in record.event) {
-      this.#outputs.delete(record.event.tool_use_id);
-    }
+    const call = resultFor(record.event);
+    if (call) this.#outputs.delete(call);
   }
 
   /** All that is open, for a panel that starts anew. What was held back is in it. */

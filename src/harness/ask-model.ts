@@ -30,6 +30,8 @@ export async function askModel(
   if (failures > 0 && !(await sleep(retryDelay(awake, failures), signal))) return;
   const inputs = step.inputs.map((event_id) => draft('drover.event_processed', { event_id }, { thread: step.thread }));
   if (inputs.length > 0) await awake.append(inputs, { sync: false });
+  await awake.servers.ready(step.thread, inputs.length > 0, signal);
+  if (signal.aborted) return;
   const thread = awake.thread(step.thread);
   const model = modelId(thread.agent);
   const client = awake.deps.modelFor(model);

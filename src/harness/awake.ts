@@ -17,7 +17,9 @@ import { egressOwner } from './egress-owner.ts';
 import type { HarnessDeps } from './harness.ts';
 import { keepState } from './keep.ts';
 import { applyInterrupt, closeRequest } from './mend.ts';
+import { resultDraft } from './result.ts';
 import { recoverTool, runTool } from './run-tool.ts';
+import { Servers } from './servers.ts';
 import { announceRunning, sessionIdle, threadIdle } from './statuses.ts';
 
 /**
@@ -30,6 +32,7 @@ export class Awake {
   readonly preview: (preview: Preview) => void;
   readonly owner: SandboxOwner;
   readonly checkpoints: CheckpointKeeper | null;
+  readonly servers: Servers;
   state: SessionState;
 
   readonly #writer: SessionWriter;
@@ -66,6 +69,7 @@ export class Awake {
       egress: egressOwner(this),
     };
     this.checkpoints = keeperFor(this);
+    this.servers = new Servers(this);
     this.#own(writer.onAppend((records) => this.#apply(records)));
     this.#own(writer.onLost(() => this.#break(new LeaseLost())));
   }
@@ -181,7 +185,8 @@ export class Awake {
   toolbox(thread: ThreadState) {
     const depth = thread.parent === null ? 0 : 1;
     const { lifetime = 'session', workspace = 'bind' } = this.state.environment;
-    return this.deps.toolbox({ agent: thread.agent, roster: this.state.roster, depth, lifetime, workspace });
+    const mcp = this.servers.tools(thread);
+    return this.deps.toolbox({ agent: thread.agent, roster: this.state.roster, depth, lifetime, workspace, mcp });
   }
 
   #own(item: Disposable): void {
@@ -306,8 +311,4 @@ const gaveUp = (thread: ThreadId, message: string): Draft =>
   );
 
 const resultUnknown = (call: ToolCall, message: string): Draft =>
-  draft(
-    'agent.tool_result',
-    { tool_use_id: call.id, content: [text(message)], is_error: true },
-    { thread: call.thread, local: { outcome: call.execution ? 'unknown' : 'failed' } },
-  );
+  resultDraft(call, { content: [text(message)], is_error: true }, { outcome: call.execution ? 'unknown' : 'failed' });

@@ -7,6 +7,7 @@ import { lastWords } from '../session/transcript.ts';
 import { attribution } from './attribution.ts';
 import type { Awake } from './awake.ts';
 import { inputSha256 } from './input-hash.ts';
+import { resultDraft } from './result.ts';
 
 /** What `create_agent` takes: see tools/delegation.ts for its schema. */
 const field = (input: Record<string, unknown>, name: string): string => {
@@ -99,10 +100,10 @@ export async function closeCall(awake: Awake, step: Extract<Step, { type: 'close
 async function closeWith(awake: Awake, id: EventId, outcome: OutcomeKind, message: string): Promise<void> {
   const call = awake.call(id);
   await awake.append([
-    draft(
-      'agent.tool_result',
-      { tool_use_id: call.id, content: [text(message)], is_error: outcome !== 'ok' },
-      { thread: call.thread, local: { ...attribution(awake, call.thread, null), outcome } },
+    resultDraft(
+      call,
+      { content: [text(message)], is_error: outcome !== 'ok' },
+      { ...attribution(awake, call.thread, null), outcome },
     ),
   ]);
 }

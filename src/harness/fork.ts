@@ -6,6 +6,7 @@ import { callPhase } from '../session/fold.ts';
 import { atRest } from '../session/rest.ts';
 import type { SessionState, ThreadState, ToolCall } from '../session/state.ts';
 import { settle } from './budget.ts';
+import { resultDraft } from './result.ts';
 import { sessionIdle, threadIdle } from './statuses.ts';
 
 export interface Fork {
@@ -63,9 +64,5 @@ function notHere(call: ToolCall): Draft {
   const message = began
     ? 'This session was forked while this call was running. What came of it belongs to the other session; it may have taken effect on the files, wholly or in part.'
     : 'This session was forked before this call had ended, so it has no result here. Make it again if it is still wanted.';
-  return draft(
-    'agent.tool_result',
-    { tool_use_id: call.id, content: [text(message)], is_error: true },
-    { thread: call.thread, local: { outcome: began ? 'unknown' : 'cancelled' } },
-  );
+  return resultDraft(call, { content: [text(message)], is_error: true }, { outcome: began ? 'unknown' : 'cancelled' });
 }

@@ -6,6 +6,7 @@ import type { SandboxLifetime, WorkspaceMode } from '../protocol/environment.ts'
 import type { SessionId } from '../protocol/ids.ts';
 import type { Preview } from '../protocol/panel.ts';
 import type { Checkpoints, SandboxProvider } from '../sandbox/sandbox.ts';
+import type { Mcp, ThreadTools } from '../tools/mcp.ts';
 import type { Toolbox } from '../tools/tools.ts';
 import type { SecretGuard } from '../vault/guard.ts';
 import { Awake } from './awake.ts';
@@ -34,7 +35,7 @@ export interface HarnessDeps {
   modelFor(model: string): ModelClient;
   /**
    * The tools of one thread; `depth` is 0 for the primary, 1 for its children; `lifetime` that of their sandboxes,
-   * `workspace` whose files they work on.
+   * `workspace` whose files they work on; `mcp` what its servers offer.
    */
   toolbox(of: {
     agent: AgentSnapshot;
@@ -42,7 +43,10 @@ export interface HarnessDeps {
     depth: number;
     lifetime: SandboxLifetime;
     workspace: WorkspaceMode;
+    mcp: ThreadTools;
   }): Toolbox;
+  /** Other people's tools. Absent: agents have none of their servers'. */
+  mcp?: Mcp;
   sandboxes: SandboxProvider;
   /** Absent: no checkpoints of the files are kept. */
   checkpoints?: Checkpoints;

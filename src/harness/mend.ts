@@ -6,6 +6,7 @@ import type { Step } from '../session/decide.ts';
 import { atRest } from '../session/rest.ts';
 import type { Awake } from './awake.ts';
 import { settle } from './budget.ts';
+import { resultDraft } from './result.ts';
 import { threadIdle } from './statuses.ts';
 
 /** Closes a request that a crash left open: its reply, if any, never counted. */
@@ -36,9 +37,9 @@ function interrupted(awake: Awake, id: EventId): Draft {
   const message = mayHaveRun
     ? 'Interrupted by the user; this call had been started and may have taken effect.'
     : 'Tool execution was interrupted before completion. Please retry.';
-  return draft(
-    'agent.tool_result',
-    { tool_use_id: id, content: [text(message)], is_error: true },
-    { thread: call.thread, local: { outcome: mayHaveRun ? 'unknown' : 'cancelled' } },
+  return resultDraft(
+    call,
+    { content: [text(message)], is_error: true },
+    { outcome: mayHaveRun ? 'unknown' : 'cancelled' },
   );
 }

@@ -37,7 +37,11 @@ export function replyDrafts(
     if (block.type !== 'tool_use') return draft('agent.thinking', {}, { ...at, local: { ...local, raw: block } });
     const drafted = toolUse(state, thread, reply, block, index, judges, children);
     if (block.name === 'create_agent') children += 1;
-    return draft('agent.tool_use', drafted.fields, { ...at, local: { ...local, ...drafted.local } });
+    const more = { ...at, local: { ...local, ...drafted.local } };
+    const mcp = judges.toolbox.find(drafted.fields.name)?.mcp;
+    if (!mcp) return draft('agent.tool_use', drafted.fields, more);
+    const fields = { ...drafted.fields, name: mcp.tool, mcp_server_name: mcp.server.name };
+    return draft('agent.mcp_tool_use', fields, { ...more, local: { ...more.local, shown_as: drafted.fields.name } });
   });
 }
 
@@ -64,6 +68,7 @@ function toolUse(
   const verdict = judges.policy.evaluate({
     agent: thread.agent,
     tool: name,
+    mcp: judges.toolbox.find(name)?.mcp,
     input,
     inputSha256: inputSha256(input),
     standing: state.standing,

@@ -1,15 +1,16 @@
-import { AppendFailed, LeaseLost } from '../log/log.ts';
 import { text } from '../protocol/content.ts';
-import type { EventId, ExecutionId, SandboxId, ThreadId } from '../protocol/ids.ts';
+import type { EventId, ExecutionId, SandboxId } from '../protocol/ids.ts';
 import { mint } from '../protocol/ids.ts';
 import { draft, type LogRecord } from '../protocol/record.ts';
 import { type Sandbox, SandboxLost, SandboxUnavailable } from '../sandbox/sandbox.ts';
 import type { CallResult, ToolCall } from '../session/state.ts';
 import type { Outcome, ToolContext, ToolSpec } from '../tools/tools.ts';
+import { acquire, release } from './acquire.ts';
 import { attribution } from './attribution.ts';
 import type { Awake } from './awake.ts';
 import { mayChangeFiles } from './checkpoints.ts';
 import { inputSha256 } from './input-hash.ts';
+import { resultDraft } from './result.ts';
 
 /** Runs an approved call: a sandbox if it needs one, the start in the log, the act, its outcome in the log. */
 export async function runTool(awake: Awake, id: EventId, signal: AbortSignal): Promise<void> {
@@ -60,40 +61,6 @@ async function act(awake: Awake, call: ToolCall, sandbox: Sandbox | null, signal
     ? cancelled
     : await toolbox.execute(call.name, call.input, context(awake, call, executionId, sandbox, signal));
   await record(awake, call, outcome, executionId);
-}
-
-/** Only once the result is durable: until then the sandbox may be the one place that has it. */
-function release(awake: Awake, sandbox: Sandbox | null): void {
-  if (sandbox) awake.deps.sandboxes.release(awake.owner, sandbox.id);
-}
-
-/** Provisioning goes on after an interrupt, for the next call; only this call stops waiting for it. */
-async function acquire(awake: Awake, thread: ThreadId, signal: AbortSignal): Promise<Sandbox> {
-  const aborted = new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-  const acquiring = acquireShared(awake, thread);
-  // If nobody waits for it any more, its failure is in the log already.
-  acquiring.then(
-    (sandbox) => signal.aborted && release(awake, sandbox),
-    () => undefined,
-  );
-  return Promise.race([acquiring, aborted]);
-}
-
-/**
- * One that is being made is shared, also with the harness that began it, which may have been stopped since: it can't say
- * in the log what it has made, and so has made nothing. Then one is made anew for us.
- */
-async function acquireShared(awake: Awake, thread: ThreadId): Promise<Sandbox> {
-  const owner = awake.ownerFor(thread);
-  try {
-    return await awake.deps.sandboxes.acquire(owner);
-  } catch (error) {
-    const unsaid = error instanceof LeaseLost || error instanceof AppendFailed;
-    if (!unsaid || awake.stopped) throw error;
-    return awake.deps.sandboxes.acquire(owner);
-  }
 }
 
 const cancelled: Outcome = {
@@ -217,23 +184,20 @@ async function record(awake: Awake, call: ToolCall, outcome: Outcome, executionI
   const shown = awake.deps.guard?.mask(awake.id, outcome, awake.state.revealed) ?? { ...outcome, masked: [] };
   const blob = shown.whole ? await awake.putBlob(shown.whole.bytes, shown.whole.media_type) : undefined;
   await awake.append([
-    draft(
-      'agent.tool_result',
-      { tool_use_id: call.id, content: resultBlocks(shown), is_error: outcome.kind !== 'ok' },
+    resultDraft(
+      call,
+      { content: resultBlocks(shown), is_error: outcome.kind !== 'ok' },
       {
-        thread: call.thread,
-        local: {
-          ...attribution(awake, call.thread, call.execution?.sandbox ?? null),
-          outcome: outcome.kind,
-          ...(executionId ? { execution_id: executionId } : {}),
-          ...(outcome.sandbox ? { sandbox_id: outcome.sandbox } : {}),
-          ...(outcome.exitCode === undefined ? {} : { exit_code: outcome.exitCode }),
-          ...(outcome.durationMs === undefined ? {} : { duration_ms: outcome.durationMs }),
-          ...(outcome.realPath === undefined ? {} : { real_path: outcome.realPath }),
-          ...(outcome.fileSha256 === undefined ? {} : { file_sha256: outcome.fileSha256 }),
-          ...(blob ? { blobs: [blob] } : {}),
-          ...(shown.masked.length > 0 ? { masked: shown.masked } : {}),
-        },
+        ...attribution(awake, call.thread, call.execution?.sandbox ?? null),
+        outcome: outcome.kind,
+        ...(executionId ? { execution_id: executionId } : {}),
+        ...(outcome.sandbox ? { sandbox_id: outcome.sandbox } : {}),
+        ...(outcome.exitCode === undefined ? {} : { exit_code: outcome.exitCode }),
+        ...(outcome.durationMs === undefined ? {} : { duration_ms: outcome.durationMs }),
+        ...(outcome.realPath === undefined ? {} : { real_path: outcome.realPath }),
+        ...(outcome.fileSha256 === undefined ? {} : { file_sha256: outcome.fileSha256 }),
+        ...(blob ? { blobs: [blob] } : {}),
+        ...(shown.masked.length > 0 ? { masked: shown.masked } : {}),
       },
     ),
   ]);

@@ -1,6 +1,7 @@
-import type { PermissionPolicy } from '../protocol/agent.ts';
+import { mcpToolConfig, type PermissionPolicy } from '../protocol/agent.ts';
 import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { Evaluation, Permission } from '../protocol/event.ts';
+import { type McpServer, mcpRuleTool } from '../protocol/mcp.ts';
 import type { StandingRule } from '../protocol/record.ts';
 
 /** The interface of `policy/`: may this call run, and why. */
@@ -11,6 +12,8 @@ export interface Policy {
 export interface Question {
   agent: AgentSnapshot;
   tool: string;
+  /** Of a tool of an MCP server: whose, and its own name. */
+  mcp?: { server: McpServer; tool: string } | undefined;
   input: Readonly<Record<string, unknown>>;
   /** SHA-256, hex, of the input as canonical JSON. */
   inputSha256: string;
@@ -47,7 +50,7 @@ function evaluate(question: Question): Verdict {
   if (HARMLESS.has(question.tool)) return allow(`${question.tool} only reads this session's own log`);
   if (question.tool === 'create_agent') return delegation(question);
   // Whatever an agent or a rule allows was allowed for a sandbox.
-  if (question.onHost)
+  if (question.onHost && question.mcp?.server.type !== 'url')
     return ask(
       `its environment has no sandbox: ${question.tool} would act on this machine itself, with all that you may do on it`,
     );
@@ -56,7 +59,7 @@ function evaluate(question: Question): Verdict {
     const what = rule.input_sha256 ? 'exactly this call' : `every ${rule.tool} call`;
     return { ...allow(`a person allowed ${what} from now on in this session`), rule };
   }
-  const [type, origin] = configured(question.agent, question.tool);
+  const [type, origin] = configured(question);
   if (type === 'always_allow')
     return allow(`agent "${question.agent.name}" always allows ${question.tool} (${origin})`);
   if (type === 'always_ask')
@@ -72,14 +75,20 @@ const allow = (why: string): Verdict => ({ permission: 'allow', evaluation: { ty
 const ask = (why: string): Verdict => ({ permission: 'ask', evaluation: { type: 'always_ask' }, why });
 
 /** Rules for one exact input must match it; a whole-tool rule never covers a shell, where any command is any act. */
-const standingRule = (question: Question): StandingRule | undefined =>
-  question.standing.find(
+function standingRule(question: Question): StandingRule | undefined {
+  const tool = question.mcp ? mcpRuleTool(question.tool, question.mcp.server) : question.tool;
+  return question.standing.find(
     (rule) =>
-      rule.tool === question.tool &&
-      (rule.input_sha256 === undefined ? question.tool !== 'bash' : rule.input_sha256 === question.inputSha256),
+      rule.tool === tool &&
+      (rule.input_sha256 === undefined ? tool !== 'bash' : rule.input_sha256 === question.inputSha256),
   );
+}
 
-function configured(agent: AgentSnapshot, tool: string): [PermissionPolicy['type'], string] {
+function configured({ agent, tool, mcp }: Question): [PermissionPolicy['type'], string] {
+  if (mcp) {
+    const { policy, origin } = mcpToolConfig(agent, mcp.server.name, mcp.tool);
+    return [policy, origin];
+  }
   for (const set of agent.tools ?? []) {
     if (set.type !== 'agent_toolset_20260401') continue;
     const own = set.configs?.find((config) => config.name === tool)?.permission_policy;

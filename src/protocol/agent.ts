@@ -85,6 +85,23 @@ export type Agent = z.infer<typeof Agent>;
 export const modelId = (agent: Pick<AgentDefinition, 'model'>): string =>
   typeof agent.model === 'string' ? agent.model : agent.model.id;
 
+/** Whether an agent has a tool of one of its servers, and what its own settings say of running it; `origin` for people. */
+export function mcpToolConfig(
+  agent: Pick<AgentDefinition, 'tools'>,
+  server: string,
+  tool: string,
+): { enabled: boolean; policy: PermissionPolicy['type']; origin: string } {
+  const toolset = agent.tools?.find((one) => one.type === 'mcp_toolset' && one.mcp_server_name === server);
+  if (toolset?.type !== 'mcp_toolset') return { enabled: false, policy: 'always_ask', origin: 'no toolset names it' };
+  const own = toolset.configs?.find((config) => config.name === tool);
+  const shared = toolset.default_config;
+  const enabled = own?.enabled ?? shared?.enabled ?? true;
+  if (own?.permission_policy) return { enabled, policy: own.permission_policy.type, origin: 'set for this tool' };
+  if (shared?.permission_policy)
+    return { enabled, policy: shared.permission_policy.type, origin: 'its default for all tools of this server' };
+  return { enabled, policy: 'always_ask', origin: 'the default for MCP tools' };
+}
+
 /** Most tools an agent may name in `tools` and its servers' toolsets together. */
 export const MAX_TOOLS = 256;
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AgentDefinition } from './agent.ts';
 import { Environment } from './environment.ts';
 import { CredentialId, EventId, ExecutionId, SandboxId, SessionId, ThreadId, VaultId } from './ids.ts';
+import { McpTool } from './mcp.ts';
 import { Rule } from './rule.ts';
 
 /*
@@ -73,6 +74,20 @@ export const droverEvents = [
     /** SHA-256, hex, of the input as canonical JSON. */
     input_sha256: z.string(),
   }),
+  /**
+   * What an MCP server offers a thread, listed before the model was asked: the model is shown this, and not what the
+   * server says by now. A later one of the same server takes its place; an `mcp_*` error that names it takes it away.
+   */
+  event('drover.mcp_tools_listed', {
+    mcp_server_name: z.string(),
+    /** What it says it is. */
+    server: z.object({ name: z.string(), version: z.string() }).nullable(),
+    tools: z.array(McpTool),
+    /** Tools the model can't be shown, and why. */
+    left_out: z.array(z.object({ name: z.string(), why: z.string() })),
+    /** Of a server that runs in the sandbox: what the ledger puts its connections down to. */
+    execution_id: ExecutionId.optional(),
+  }),
   event('drover.tool_recovered', {
     tool_use_id: EventId,
     execution_id: ExecutionId,
@@ -139,7 +154,8 @@ export const droverEvents = [
     files: z.array(ChangedFile),
   }),
   /**
-   * The ledger of the network: one connection or request that left the sandbox, or tried to. Written when it has ended.
+   * The ledger of the network: one connection or request that left the sandbox, or tried to, or that Drover itself made
+   * to an MCP server. Written when it has ended.
    * Of a connection that is passed on unread there is no more to say than host, port and bytes; its method is CONNECT.
    */
   event('drover.egress', {
@@ -163,6 +179,8 @@ export const droverEvents = [
     credential_ids: z.array(z.string()),
     /** Equal ones of the same moment are one event. */
     count: z.number(),
+    /** The server it was made to, from outside the sandbox. */
+    mcp_server_name: z.string().optional(),
   }),
   /**
    * A value of a vault was about to be stored, or sent to the model, and was taken out: it should be impossible, so it is a

@@ -53,6 +53,8 @@ export const SessionError = z.object({
   type: z.string(),
   message: z.string(),
   retry_status: RetryStatus,
+  /** Of an `mcp_*` error. */
+  mcp_server_name: z.string().optional(),
 });
 export type SessionError = z.infer<typeof SessionError>;
 
@@ -202,6 +204,17 @@ const byType = new Map<string, z.ZodType>(schemas.map((schema) => [schema.shape.
 
 /** True if this version knows the event's type. The fields of a record's event were checked when it was written. */
 export const isKnown = (event: AnyEvent): event is KnownEvent => byType.has(event.type);
+
+/** A call of a tool that Drover runs: its own, or a server's. */
+export const isCall = (event: AnyEvent): boolean =>
+  event.type === 'agent.tool_use' || event.type === 'agent.mcp_tool_use';
+
+/** The call whose result from an agent's tool this is, if it is one. */
+export function resultFor(event: AnyEvent): EventId | undefined {
+  if (!isKnown(event)) return undefined;
+  if (event.type === 'agent.tool_result') return event.tool_use_id;
+  return event.type === 'agent.mcp_tool_result' ? event.mcp_tool_use_id : undefined;
+}
 
 /** Why `event` is not valid, in one line, or undefined. An unknown type is valid: it passes through. */
 export function eventProblem(event: AnyEvent): string | undefined {

@@ -31,3 +31,26 @@ export type McpStdioServer = z.infer<typeof McpStdioServer>;
 
 export const McpServer = z.discriminatedUnion('type', [McpUrlServer, McpStdioServer]);
 export type McpServer = z.infer<typeof McpServer>;
+
+/** A tool as its server described it. All of it is the server's word, and nothing is taken for granted because of it. */
+export const McpTool = z.object({
+  /** As the server calls it. */
+  name: z.string(),
+  /** What the model calls it: fits [A-Za-z0-9_-]{1,128}, and no other tool has it. */
+  shown_as: z.string(),
+  description: z.string(),
+  input_schema: z.looseObject({ type: z.literal('object') }),
+  /** The server says that it changes nothing. */
+  read_only: z.boolean().optional(),
+});
+export type McpTool = z.infer<typeof McpTool>;
+
+/**
+ * What a standing rule calls a tool of a server. The server's address is part of it: another agent's server of the same
+ * name, or the same name with another address, is not what a person has allowed.
+ */
+export function mcpRuleTool(shownAs: string, server: McpServer | undefined): string {
+  if (!server) return shownAs;
+  const where = server.type === 'url' ? server.url : [server.command, ...(server.args ?? [])].join(' ');
+  return `${shownAs} (${where})`;
+}

@@ -74,6 +74,8 @@ export interface Local {
   raw?: unknown;
   /** The model's own id of a tool call (`toolu_…`). */
   model_tool_use_id?: string;
+  /** On a call of an MCP tool: the name the model was shown it under, and called it by. */
+  shown_as?: string;
   /** The model's tool input as text, when it was no valid JSON. */
   malformed_input?: string;
   /** Why a call was refused before any policy ran: unknown tool, input that does not fit the schema. */

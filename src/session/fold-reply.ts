@@ -1,8 +1,9 @@
 import type { EventOf } from '../protocol/event.ts';
 import type { EventId } from '../protocol/ids.ts';
-import type { LogRecord } from '../protocol/record.ts';
+import { mcpRuleTool } from '../protocol/mcp.ts';
+import type { Local, LogRecord } from '../protocol/record.ts';
 import { addUsage } from '../protocol/usage.ts';
-import type { ModelRequest, ReplyBlock, SessionState, ThreadState } from './state.ts';
+import type { ModelRequest, ReplyBlock, SessionState, ThreadState, ToolCall } from './state.ts';
 
 /*
  * A reply counts once its end record, with `is_error` false, is in the log. Until then its blocks are only collected,
@@ -68,7 +69,7 @@ export function foldToolUse(
     at: record.at,
     thread: thread.id,
     request: request.id,
-    name: event.name,
+    ...named(thread, event, local),
     input: event.input,
     modelToolUseId: local.model_tool_use_id ?? null,
     permission: event.type === 'agent.custom_tool_use' ? 'allow' : (event.evaluated_permission ?? 'ask'),
@@ -82,6 +83,22 @@ export function foldToolUse(
     result: null,
     checkpoints: [],
   });
+}
+
+/** A tool of a server has two names: its own, which the event has, and the one the model knows it by. */
+function named(
+  thread: ThreadState,
+  event: EventOf<'agent.tool_use' | 'agent.mcp_tool_use' | 'agent.custom_tool_use'>,
+  local: Local,
+): Pick<ToolCall, 'name' | 'mcp'> {
+  if (event.type !== 'agent.mcp_tool_use') return { name: event.name, mcp: null };
+  const { mcp_server_name: server, name: tool } = event;
+  const name = local.shown_as ?? `mcp__${server}__${tool}`;
+  const rule = mcpRuleTool(
+    name,
+    thread.agent.mcp_servers?.find((one) => one.name === server),
+  );
+  return { name, mcp: { server, tool, rule } };
 }
 
 export function foldRequestEnd(

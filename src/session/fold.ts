@@ -3,6 +3,7 @@ import type { EventId, ThreadId } from '../protocol/ids.ts';
 import type { LogRecord } from '../protocol/record.ts';
 import { noUsage } from '../protocol/usage.ts';
 import { foldCheckpoint, foldForked, foldRestored } from './fold-files.ts';
+import { foldListed, foldServerFailed, foldTurn, isOfServer } from './fold-mcp.ts';
 import { foldAnswer, foldQuestion, openQuestions } from './fold-question.ts';
 import { foldReply, foldRequestEnd, foldRequestStart, foldToolUse } from './fold-reply.ts';
 import { foldInterrupt, foldStatus, foldWoke, type Statuses } from './fold-status.ts';
@@ -162,6 +163,11 @@ function foldEvent(
     case 'drover.tool_started':
       foldStarted(state, record, event);
       return;
+    case 'drover.mcp_tools_listed':
+      if (!thread) return;
+      foldListed(thread, record, event);
+      notice(state, record, mcpNotice(event), thread);
+      return;
     case 'drover.tool_recovered': {
       const call = state.calls.get(event.tool_use_id);
       if (call) call.recovered = event.found;
@@ -238,6 +244,7 @@ function taken(thread: ThreadState, record: LogRecord): void {
   thread.failure = null;
   thread.interrupted = false;
   thread.cuts = 0;
+  foldTurn(thread);
 }
 
 /** A queued input takes its place in the conversation when it is processed, not when it was typed: so the model saw it. */
@@ -345,8 +352,17 @@ function foldError(
     retryInMs: record.local?.retry_in_ms ?? null,
   } as const;
   notice(state, record, entry, thread);
-  if (thread) thread.failure = { error: event.error, cause };
+  // A server's fault is none of the model's: the turn goes on without its tools.
+  if (thread && isOfServer(event.error)) foldServerFailed(thread, record, event.error);
+  else if (thread) thread.failure = { error: event.error, cause };
 }
+
+const mcpNotice = (event: EventOf<'drover.mcp_tools_listed'>) => ({
+  kind: 'mcp' as const,
+  server: event.mcp_server_name,
+  tools: event.tools.length,
+  leftOut: event.left_out.map(({ name, why }) => `${name}: ${why}`),
+});
 
 type SandboxEvent = EventOf<
   | 'drover.sandbox_provisioning'

@@ -29,6 +29,7 @@ export function newThread(of: {
     calls: [],
     unseenAt: -1,
     failures: 0,
+    mcp: [],
     cuts: 0,
     interrupted: false,
     failure: null,

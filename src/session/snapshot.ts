@@ -11,7 +11,7 @@ import type { Entry, ModelRequest, SandboxState, SessionState, ThreadState, Tool
  */
 
 /** The version of what `fold` makes of a log. A state that another version folded is not used. */
-export const FOLD_VERSION = 2;
+export const FOLD_VERSION = 3;
 
 /** Entries, calls or places on one page. */
 const PAGE_ITEMS = 500;

@@ -3,6 +3,7 @@ import type { AgentSnapshot } from '../protocol/drover-event.ts';
 import type { Environment } from '../protocol/environment.ts';
 import type { Evaluation, EventOf, Permission, SessionError, StopReason } from '../protocol/event.ts';
 import type { CredentialId, EventId, ExecutionId, SandboxId, SessionId, ThreadId, VaultId } from '../protocol/ids.ts';
+import type { McpTool } from '../protocol/mcp.ts';
 import type { Actor, BlobRef, ErrorCause, Masked, OutcomeKind, Scope, Seq, StandingRule } from '../protocol/record.ts';
 import type { ModelUsage, Usd } from '../protocol/usage.ts';
 
@@ -62,6 +63,8 @@ export interface Notice {
     /** A secret was taken out of what was about to be stored or sent. */
     | { kind: 'secret'; name: string; where: 'record' | 'blob' | 'model_request'; event: EventId | null }
     | { kind: 'sandbox'; state: 'provisioning' | 'ready' | 'failed' | 'lost' | 'removed'; text: string }
+    /** What an MCP server offers from now on; of `leftOut` the model is shown nothing, each says why. */
+    | { kind: 'mcp'; server: string; tools: number; leftOut: string[] }
     | { kind: 'restored'; files: number; names: string[]; actor: Actor | null }
     | { kind: 'no_checkpoint'; text: string }
     | { kind: 'forked'; from: SessionId; fromSeq: Seq };
@@ -103,7 +106,10 @@ export interface ToolCall {
   thread: ThreadId;
   /** Span of the reply it came in. It counts only if that request is `done`. */
   request: EventId;
+  /** What the model called. */
   name: string;
+  /** Of a tool of an MCP server: whose, its own name, and what a standing rule calls it. */
+  mcp: { server: string; tool: string; rule: string } | null;
   input: Record<string, unknown>;
   modelToolUseId: string | null;
   permission: Permission;
@@ -131,6 +137,16 @@ export interface CallCheckpoint {
   files: number;
 }
 
+/** What an MCP server offered a thread last. */
+export interface McpListing {
+  server: string;
+  /** Empty if it could not be reached last. */
+  tools: McpTool[];
+  /** It could not be reached in this turn: it is tried again in the next. */
+  failed: boolean;
+  seq: Seq;
+}
+
 export interface ThreadState {
   id: ThreadId;
   parent: ThreadId | null;
@@ -156,6 +172,8 @@ export interface ThreadState {
   unseenAt: Seq;
   /** Requests that the model's side failed in a row since the last reply or input. */
   failures: number;
+  /** Of each server that was asked, in the order in which they first were: so the model is shown their tools. */
+  mcp: McpListing[];
   /** Replies in a row whose tool call was cut off by the output limit. */
   cuts: number;
   /** The turn ended because a person interrupted it. */

@@ -57,7 +57,8 @@ function render(records: readonly LogRecord[]): string {
 
 /** Output is kept as a terminal gets it; a model reads what a terminal shows. */
 function uncoloured(event: LogRecord['event']): object {
-  if (event.type !== 'agent.tool_result' || !('content' in event) || !Array.isArray(event.content)) return event;
+  if (!/^agent\.(mcp_)?tool_result$/.test(event.type) || !('content' in event) || !Array.isArray(event.content))
+    return event;
   const plain = event.content.map((block) =>
     block.type === 'text' ? { ...block, text: terminalText(block.text) } : block,
   );

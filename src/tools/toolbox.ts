@@ -8,6 +8,8 @@ import { edit } from './edit.ts';
 import { Refused } from './files.ts';
 import { glob } from './glob.ts';
 import { grep } from './grep.ts';
+import { mcpTools } from './mcp/toolset.ts';
+import type { ThreadTools } from './mcp.ts';
 import { failed, outcomeOfError } from './outcomes.ts';
 import { describedFor } from './per-call.ts';
 import { read } from './read.ts';
@@ -37,18 +39,24 @@ export interface ToolboxOptions {
   lifetime?: SandboxLifetime;
   /** Whose files they work on. Default: the person's own. */
   workspace?: WorkspaceMode;
+  /** The tools of the agent's MCP servers, as far as they are known. */
+  mcp?: ThreadTools | undefined;
   /** Default: nobody has an editor open. */
   desk?: Desk;
 }
 
-/** The tools of one agent: what its toolset enables, recall, and at depth 0, if it is a coordinator, delegation. */
+/**
+ * The tools of one agent: what its toolset enables, recall, at depth 0, if it is a coordinator, delegation, and last
+ * those of its MCP servers: their lists may change, and what stands before a change stays in the model's cache.
+ */
 export function createToolbox(options: ToolboxOptions): Toolbox {
   const { agent, roster, depth, lifetime = 'session', workspace = 'bind', desk = noDesk } = options;
   const enabledTools = TOOLSET.filter((tool) => enabled(agent, tool.spec.name));
   const tools = enabledTools.map((tool) => describedFor(tool, lifetime));
   tools.push(erased(getEvents));
   if (depth === 0 && agent.multiagent) tools.push(erased(createAgentTool(roster)));
-  return new BuiltinToolbox(tools, workspace === 'bind' ? desk : { ...desk, unsaved: noDesk.unsaved });
+  if (options.mcp) tools.push(...mcpTools(agent, options.mcp));
+  return new AgentToolbox(tools, workspace === 'bind' ? desk : { ...desk, unsaved: noDesk.unsaved });
 }
 
 /** An agent without `tools` has all of the toolset; one with `tools` has it only if they name it. */
@@ -62,7 +70,7 @@ function enabled(agent: AgentSnapshot, name: string): boolean {
     });
 }
 
-class BuiltinToolbox implements Toolbox {
+class AgentToolbox implements Toolbox {
   readonly #tools: ReadonlyMap<string, AnyTool>;
   readonly #desk: Desk;
 

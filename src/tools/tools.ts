@@ -1,5 +1,6 @@
 import type { ContentBlock } from '../protocol/content.ts';
 import type { ExecutionId, SandboxId, ThreadId } from '../protocol/ids.ts';
+import type { McpServer } from '../protocol/mcp.ts';
 import type { LogRecord, OutcomeKind, Seq } from '../protocol/record.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
@@ -25,6 +26,8 @@ export interface ToolSpec {
   idempotent: boolean;
   /** It needs a sandbox. The harness provisions nothing for the others. */
   sandboxed: boolean;
+  /** Of a tool of an MCP server: whose, and its own name. */
+  mcp?: { server: McpServer; tool: string };
   /** For people: what this call would do, one line, such as the command or the path. */
   summary(input: Readonly<Record<string, unknown>>): string;
 }

@@ -54,6 +54,11 @@ function line(store: Store, notice: Notice, sign: string, words: string, detail:
     <span class="at">${clock(notice.at)}</span>${iconButton('inspect', 'Inspect this event', () => store.select(notice.id), 'on-hover')}</div>`;
 }
 
+function mcpWords({ tools, leftOut }: Of<'mcp'>): string {
+  const offered = count(tools, 'tool');
+  return leftOut.length > 0 ? `${offered}; not shown to the model: ${leftOut.join(', ')}` : offered;
+}
+
 /** Something a person should know that nobody said. */
 export function noticeView(store: Store, notice: Notice): TemplateResult {
   const what = notice.notice;
@@ -63,6 +68,8 @@ export function noticeView(store: Store, notice: Notice): TemplateResult {
     case 'damaged':
       return html`<div class="notice warn">${icon('warning')}<div class="notice-text"><p>A part of this session’s log could not be read (${bytes(what.bytes)}): ${what.reason}. What is before and after it is kept, and the agent knows of the gap.</p></div>
         ${iconButton('inspect', 'Inspect this event', () => store.select(notice.id), 'on-hover')}</div>`;
+    case 'mcp':
+      return line(store, notice, 'plug', `MCP server ${what.server}`, mcpWords(what));
     case 'interrupted':
       return line(
         store,

@@ -248,19 +248,26 @@ function noticeStory(notice: Notice): Story {
     sandbox: 'Sandbox',
     question: 'Question',
     secret: 'Secret taken out',
+    mcp: 'MCP server',
     restored: 'Files put back',
     no_checkpoint: 'No checkpoint',
     forked: 'Fork',
   } as const;
-  const text = 'text' in what ? what.text : what.kind === 'damaged' ? what.reason : '';
+  const text =
+    'text' in what ? what.text : what.kind === 'damaged' ? what.reason : what.kind === 'mcp' ? what.server : '';
   return {
     icon: what.kind === 'sandbox' ? 'vm' : 'info',
     title: titles[what.kind],
     subtitle: text,
-    facts: at,
+    facts: what.kind === 'mcp' ? [...at, ...mcpFacts(what)] : at,
     leftOut: [],
   };
 }
+
+const mcpFacts = (what: Extract<Notice['notice'], { kind: 'mcp' }>): Fact[] => [
+  ...fact('Offers', count(what.tools, 'tool')),
+  ...what.leftOut.flatMap((one) => fact('Not shown to the model', one)),
+];
 
 const WHY: Readonly<Record<EventOf<'drover.checkpoint'>['why'], string>> = {
   start: 'before any call',

@@ -1,5 +1,5 @@
 import { forkDrafts } from '../../harness/fork.ts';
-import { isKnown } from '../../protocol/event.ts';
+import { isCall } from '../../protocol/event.ts';
 import { mint, type SessionId } from '../../protocol/ids.ts';
 import { draft, type LogRecord } from '../../protocol/record.ts';
 import { workFolder } from '../../sandbox/work-folder.ts';
@@ -42,9 +42,7 @@ export async function forkSession(session: LiveSession, point: Point, via: Via):
 /** The checkpoint as an event of the fork. Calls that the fork does not have are not named. */
 function again(checkpoint: NonNullable<Point['taken']>['checkpoint'], prefix: readonly LogRecord[]) {
   const { id: _, type: __, processed_at: ___, ...fields } = checkpoint;
-  const calls = new Set(
-    prefix.flatMap(({ event }) => (isKnown(event) && event.type === 'agent.tool_use' ? [event.id] : [])),
-  );
+  const calls = new Set(prefix.flatMap(({ event }) => (isCall(event) ? [event.id] : [])));
   return draft('drover.checkpoint', {
     ...fields,
     tool_use_ids: fields.tool_use_ids.filter((call) => calls.has(call)),

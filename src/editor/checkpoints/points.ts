@@ -1,6 +1,6 @@
 import { plainText } from '../../protocol/content.ts';
 import type { EventOf } from '../../protocol/event.ts';
-import { isKnown } from '../../protocol/event.ts';
+import { isCall, isKnown } from '../../protocol/event.ts';
 import type { EventId } from '../../protocol/ids.ts';
 import type { LogRecord, Seq } from '../../protocol/record.ts';
 import type { SessionState } from '../../session/state.ts';
@@ -73,7 +73,7 @@ export function pointsToChoose(state: SessionState, records: readonly LogRecord[
   for (const { event, thread } of records) {
     if (!isKnown(event)) continue;
     if (event.type === 'user.message' && thread === state.primary) ids.push(event.id);
-    const call = event.type === 'agent.tool_use' ? state.calls.get(event.id) : undefined;
+    const call = isCall(event) ? state.calls.get(event.id) : undefined;
     if (call?.result && call.checkpoints.length > 0) ids.push(event.id);
   }
   return ids.reverse();

@@ -156,6 +156,8 @@ function noticeText(state: SessionState, notice: Notice['notice']): string {
       return questionText(state.questions.find((one) => one.id === notice.question));
     case 'secret':
       return `A secret (${notice.name}) was taken out of what was about to be ${notice.where === 'model_request' ? 'sent to the model' : 'stored'}`;
+    case 'mcp':
+      return `MCP server ${notice.server} offers ${notice.tools} ${notice.tools === 1 ? 'tool' : 'tools'}`;
     case 'sandbox':
       return `Sandbox ${notice.state}: ${notice.text}`;
     case 'restored':

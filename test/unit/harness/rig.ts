@@ -10,7 +10,7 @@ import { createPolicy } from '../../../src/policy/policy.ts';
 import { text } from '../../../src/protocol/content.ts';
 import type { AgentSnapshot } from '../../../src/protocol/drover-event.ts';
 import type { EnvironmentConfig } from '../../../src/protocol/environment.ts';
-import type { EventId, SessionId } from '../../../src/protocol/ids.ts';
+import type { EventId, SessionId, VaultId } from '../../../src/protocol/ids.ts';
 import { mint } from '../../../src/protocol/ids.ts';
 import { type Draft, draft, type LogRecord } from '../../../src/protocol/record.ts';
 import type { Rule } from '../../../src/protocol/rule.ts';
@@ -18,6 +18,8 @@ import { type Rehearsal, type RehearsalOptions, startRehearsal } from '../../../
 import type { SandboxProvider } from '../../../src/sandbox/sandbox.ts';
 import { fold, pendingApprovals } from '../../../src/session/fold.ts';
 import type { SessionState } from '../../../src/session/state.ts';
+import { createMcp, type HubOptions } from '../../../src/tools/mcp/hub.ts';
+import type { Mcp } from '../../../src/tools/mcp.ts';
 import { createToolbox } from '../../../src/tools/toolbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ProcessSandboxes } from '../../support/process-sandbox.ts';
@@ -29,6 +31,9 @@ export interface RigOptions {
   apiKey?: string | undefined;
   budgetUsd?: number;
   rules?: Rule[];
+  /** MCP servers can be used, through a client that dies with the harness. */
+  mcp?: Omit<HubOptions, 'version'>;
+  vaultIds?: VaultId[];
   /** Default: the sandbox of the operating system. */
   config?: EnvironmentConfig;
 }
@@ -49,6 +54,7 @@ export class Rig {
   readonly primary = mint.thread();
   readonly #options: RigOptions;
   readonly #owned: SessionStore[] = [];
+  readonly #clients: Mcp[] = [];
   store: SessionStore;
   harness: Harness;
 
@@ -66,6 +72,7 @@ export class Rig {
     const rig = new Rig(folder, rehearsal, options);
     onTestFinished(async () => {
       await rig.harness.dispose();
+      for (const client of rig.#clients) await client.dispose();
       for (const store of [rig.store, ...rig.#owned]) await store.dispose();
       await rehearsal.close();
       await rm(folder, { recursive: true, force: true, maxRetries: 3 });
@@ -112,11 +119,14 @@ export class Rig {
       apiKey: async () => ('apiKey' in this.#options ? this.#options.apiKey : 'test-key'),
       baseUrl: () => this.rehearsal.url,
     });
+    const mcp = this.#options.mcp && createMcp({ version: 'test', ...this.#options.mcp });
+    if (mcp) this.#clients.push(mcp);
     return createHarness({
       store: this.store,
       workspaceFolder: this.folder,
       modelFor: () => client,
-      toolbox: ({ agent, roster, depth }) => createToolbox({ agent, roster: [...roster], depth }),
+      toolbox: ({ agent, roster, depth, mcp }) => createToolbox({ agent, roster: [...roster], depth, mcp }),
+      ...(mcp ? { mcp } : {}),
       sandboxes: this.sandboxes,
       policy: createPolicy(),
       alwaysRefold: true,
@@ -142,7 +152,7 @@ export class Rig {
         updated_at: '2026-01-01T00:00:00.000Z',
         archived_at: null,
       },
-      vault_ids: [],
+      vault_ids: this.#options.vaultIds ?? [],
       ...(this.#options.rules ? { rules: this.#options.rules } : {}),
       strategy: 'elide',
       budget_usd: this.#options.budgetUsd ?? null,

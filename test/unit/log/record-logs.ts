@@ -1,10 +1,12 @@
 import { cpSync, existsSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { type Head, NO_HEAD, serialize } from '../../../src/log/serialize.ts';
 import { draft, type LogRecord } from '../../../src/protocol/record.ts';
 import { pendingApprovals } from '../../../src/session/fold.ts';
 import type { SessionState } from '../../../src/session/state.ts';
+import { said, TestMcpServer } from '../../support/mcp-server.ts';
 import { Rig } from '../harness/rig.ts';
 
 /*
@@ -97,6 +99,37 @@ export const recordings: Record<string, () => Promise<Rig>> = {
     await rig.until('the command', inCommand);
     rig.sandboxes.kill();
     await done;
+    return rig;
+  },
+  async 'mcp-servers'() {
+    const server = await TestMcpServer.start({
+      look: { annotations: { readOnlyHint: true }, act: ({ page }) => said(`This is page ${page}.`) },
+      change: { act: () => ({ ...said('There is no such page.'), isError: true }) },
+      'odd name': {},
+    });
+    onTestFinished(() => server.down());
+    const rig = await Rig.open({
+      mcp: {},
+      agent: {
+        tools: [
+          {
+            type: 'mcp_toolset',
+            mcp_server_name: 'wiki',
+            configs: [{ name: 'look', permission_policy: { type: 'always_allow' } }],
+          },
+          { type: 'mcp_toolset', mcp_server_name: 'nobody' },
+        ],
+        mcp_servers: [
+          { type: 'url', name: 'wiki', url: server.url },
+          // A port that nothing listens at, as long as the machine is one of ours.
+          { type: 'url', name: 'nobody', url: 'http://127.0.0.1:1/mcp' },
+        ],
+      },
+    });
+    await rig.run('[rehearsal:call tool=mcp__wiki__look] {"page": 7}');
+    await rig.say('[rehearsal:call tool=mcp__wiki__change] {"page": 8}');
+    await rig.allowAll();
+    await rig.say('[rehearsal:call tool=mcp__nobody__any] {}');
     return rig;
   },
   async 'torn-and-mended'() {
