@@ -56,9 +56,9 @@ export interface LivingProcess {
   readonly ended: Promise<ProcessEnd>;
   /**
    * Does something that the program works for, as a part of a call: the sandbox is then looked after as for `run`, is
-   * not idle, and the ledger has what the program did. Throws `ProcessGone` if it can't be used any more.
+   * not idle, and the ledger has what the program did, put down to that call if it is named. Throws `ProcessGone` if it can't be used any more.
    */
-  during<T>(act: () => Promise<T>): Promise<T>;
+  during<T>(act: () => Promise<T>, call?: ExecutionId): Promise<T>;
   /** Ends it and what it started: its input first, then by force. Resolves when it has ended. Never throws. */
   stop(reason?: string): Promise<void>;
 }

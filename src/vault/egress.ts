@@ -93,6 +93,11 @@ export interface Gate {
   readonly files: readonly InsideFile[];
   /** Variables of one call: those of `env` that are its own, so that what it does is put down to it, and the placeholders. */
   envFor(execution: ExecutionId): Readonly<Record<string, string>>;
+  /**
+   * From now on the program that `envFor(server)` was given to works for a call, so what it does is put down to that.
+   * Returns how to say that it is over.
+   */
+  actFor(server: ExecutionId, call: ExecutionId): () => void;
   /** A connection that was opened inside to the address `env` names. */
   accept(connection: Duplex): void;
   /** Resolves when what a call that has ended did is in the log: soon, even if it left connections open. */

@@ -396,6 +396,7 @@ export class DockerHands implements Hands {
           owner.onProgress?.(`${path} was made in the sandbox and removed: git would have run what it leads to`);
       },
       env: (execution) => this.#ways.get(id)?.envFor(execution) ?? {},
+      actFor: (server, call) => this.#ways.get(id)?.actFor(server, call),
       ran: async (execution) => this.#ways.get(id)?.settle(execution),
       stop: async () => {
         this.#notes.rest(id, true);

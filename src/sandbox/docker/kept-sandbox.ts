@@ -24,6 +24,8 @@ export interface Keeper {
   guarded(): boolean;
   /** Variables of one call, beside the container's own. */
   env(execution: ExecutionId): Readonly<Record<string, string>>;
+  /** What a program that stays does from now on, it does for a call. Returns how to say that it is over. */
+  actFor(server: ExecutionId, call: ExecutionId): (() => void) | undefined;
   /** Resolves when the ledger has what the call did. */
   ran(execution: ExecutionId): Promise<void>;
   /** Starts the container, again if it runs, with its mounts made anew. Throws `SandboxLost`. */
@@ -90,7 +92,7 @@ export class KeptSandbox implements LivingSandbox {
     const filled = filledIn(request, this.#keeper.env(request.executionId));
     return await this.#around(async (running) => {
       const process = await running.open(filled);
-      return withCare(process, (act) => this.#during(running, process, act));
+      return withCare(process, (act, call) => this.#during(running, process, act, call));
     });
   }
 
@@ -109,16 +111,23 @@ export class KeptSandbox implements LivingSandbox {
     await this.#keeper.stop();
   }
 
-  async #during<T>(running: RunningSandbox, process: LivingProcess, act: () => Promise<T>): Promise<T> {
+  async #during<T>(
+    running: RunningSandbox,
+    process: LivingProcess,
+    act: () => Promise<T>,
+    call: ExecutionId = process.executionId,
+  ): Promise<T> {
     // One that has ended wakes no container.
     if (process.end) throw new ProcessGone(process.end);
+    const over = this.#keeper.actFor(process.executionId, call);
     try {
       return await this.#around(async (now) => {
         if (process.end || now !== running) throw new ProcessGone(process.end ?? (await process.ended));
         return await act();
       });
     } finally {
-      await this.#keeper.ran(process.executionId);
+      await this.#keeper.ran(call);
+      over?.();
     }
   }
 

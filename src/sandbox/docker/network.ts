@@ -96,6 +96,10 @@ export class WayOut {
     return this.#gate.envFor(execution);
   }
 
+  actFor(server: ExecutionId, call: ExecutionId): () => void {
+    return this.#gate.actFor(server, call);
+  }
+
   settle(execution: ExecutionId): Promise<void> {
     return this.#gate.settle(execution);
   }

@@ -149,14 +149,16 @@ export class OsSandbox implements LivingSandbox {
       this.#opened.forget(executionId);
       done();
     });
-    return withCare(living, async (act) => {
+    return withCare(living, async (act, call = executionId) => {
       // Its mounts are those of its beginning: what they were made over may be another file by now.
       if (!living.end && this.#guarded() !== guarded) await living.stop('what is write-protected has changed');
       if (living.end) throw new ProcessGone(living.end);
+      const over = wayOut?.actFor(executionId, call);
       try {
         return await act();
       } finally {
-        await wayOut?.settle(executionId);
+        await wayOut?.settle(call);
+        over?.();
       }
     });
   }

@@ -30,6 +30,10 @@ export class OsWayOut {
     return { ...this.#gate.env, ...this.#gate.envFor(execution) };
   }
 
+  actFor(server: ExecutionId, call: ExecutionId): () => void {
+    return this.#gate.actFor(server, call);
+  }
+
   settle(execution: ExecutionId): Promise<void> {
     return this.#gate.settle(execution);
   }

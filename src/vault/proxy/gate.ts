@@ -12,6 +12,7 @@ import {
   type InsideFile,
   type SessionSecrets,
 } from '../egress.ts';
+import { Actors } from './actors.ts';
 import { DialingAgent } from './agents.ts';
 import type { SessionAuthority } from './authority.ts';
 import type { Dialer } from './dial.ts';
@@ -49,6 +50,7 @@ export class SessionGate implements Gate {
   readonly #ledger: Ledger;
   readonly #server: Server;
   readonly #plain: DialingAgent;
+  readonly #actors = new Actors();
   readonly #connections = new Set<Duplex>();
   readonly #asked = new Map<string, Promise<boolean>>();
 
@@ -74,6 +76,7 @@ export class SessionGate implements Gate {
       isBound: async (target) => ((await secrets?.injectables()) ?? []).some(({ bound }) => isBound(bound, target)),
       http: this.#server,
       inner: new WeakMap<Duplex, Inner>(),
+      actor: (caller) => this.#actors.of(caller),
       visits: new Set(),
     };
     this.#serve();
@@ -81,6 +84,10 @@ export class SessionGate implements Gate {
 
   envFor(execution: ExecutionId): Readonly<Record<string, string>> {
     return { ...this.#placeholders, ...proxyEnv(execution, this.token, this.#inside) };
+  }
+
+  actFor(server: ExecutionId, call: ExecutionId): () => void {
+    return this.#actors.begin(server, call);
   }
 
   accept(connection: Duplex): void {
@@ -119,21 +126,21 @@ export class SessionGate implements Gate {
     request.on('error', () => request.destroy());
     response.on('error', () => response.destroy());
     const inner = this.#context.inner.get(request.socket);
-    const execution = inner ? inner.execution : this.#caller(request);
-    if (execution === null) {
+    const caller = inner ? inner.caller : this.#caller(request);
+    if (caller === null) {
       response.writeHead(407, { 'proxy-authenticate': 'Basic realm="drover"', 'content-length': 0 });
       response.end();
       return;
     }
     const to = destination(request, inner?.target);
     if (!to) {
-      tell(response, this.#misnamed(request, inner?.target, execution));
+      tell(response, this.#misnamed(request, inner?.target, caller));
       return;
     }
-    const visit = new Visit(this.#context, { ...to, method: request.method ?? '', execution });
+    const visit = new Visit(this.#context, { ...to, method: request.method ?? '', caller });
     try {
       // Of a connection that was opened up the host was judged when it was opened.
-      if (!inner) await this.#judge(to.target, execution);
+      if (!inner) await this.#judge(to.target, visit.execution);
     } catch (error) {
       tell(response, visit.ended(error));
       return;
@@ -143,19 +150,19 @@ export class SessionGate implements Gate {
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const inner = this.#context.inner.get(socket);
-    const execution = inner ? inner.execution : this.#caller(request);
-    if (execution === null) {
+    const caller = inner ? inner.caller : this.#caller(request);
+    if (caller === null) {
       refuse(socket, new Refused('unauthenticated', 'the proxy was not given its token'));
       return;
     }
     const to = destination(request, inner?.target);
     if (!to) {
-      refuse(socket, this.#misnamed(request, inner?.target, execution));
+      refuse(socket, this.#misnamed(request, inner?.target, caller));
       return;
     }
-    const visit = new Visit(this.#context, { ...to, method: request.method ?? '', execution });
+    const visit = new Visit(this.#context, { ...to, method: request.method ?? '', caller });
     try {
-      if (!inner) await this.#judge(to.target, execution);
+      if (!inner) await this.#judge(to.target, visit.execution);
     } catch (error) {
       refuse(socket, visit.ended(error));
       return;
@@ -165,8 +172,8 @@ export class SessionGate implements Gate {
 
   async #connect(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const inner = this.#context.inner.get(socket);
-    const execution = inner ? inner.execution : this.#caller(request);
-    if (execution === null) {
+    const caller = inner ? inner.caller : this.#caller(request);
+    if (caller === null) {
       // The connection can't be used for a second try: the parser has let go of it.
       socket.end(
         'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="drover"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n',
@@ -176,13 +183,13 @@ export class SessionGate implements Gate {
     const target = /:\d+$/.test(request.url ?? '') ? parseAuthority(request.url, 'https') : undefined;
     // A tunnel inside one of ours, or one to nowhere.
     if (!target || inner) {
-      refuse(socket, this.#misnamed(request, inner?.target, execution));
+      refuse(socket, this.#misnamed(request, inner?.target, caller));
       return;
     }
-    const visit = new Visit(this.#context, { target, method: 'CONNECT', execution });
+    const visit = new Visit(this.#context, { target, method: 'CONNECT', caller });
     let connected = false;
     try {
-      await this.#judge(target, execution);
+      await this.#judge(target, visit.execution);
       if (head.length > 0) socket.unshift(head);
       await tunnel(this.#context, visit, socket, () => {
         connected = true;
@@ -227,14 +234,14 @@ export class SessionGate implements Gate {
     return asked;
   }
 
-  #misnamed(request: IncomingMessage, pinned: Target | undefined, execution: ExecutionId | undefined): Refused {
+  #misnamed(request: IncomingMessage, pinned: Target | undefined, caller: ExecutionId | undefined): Refused {
     const named = parseAuthority(request.headers.host, pinned?.scheme ?? 'http');
     const target = pinned ?? named ?? { scheme: 'http', host: '?', port: 0 };
     const visit = new Visit(this.#context, {
       target,
       method: request.method ?? '',
       ...(request.method === 'CONNECT' ? {} : { path: request.url ?? '' }),
-      execution,
+      caller,
     });
     return visit.ended(
       new Refused(

@@ -22,7 +22,7 @@ import { Visit, type VisitContext } from './visit.ts';
 export interface Inner {
   target: Target;
   agent: DialingAgent;
-  execution: ExecutionId | undefined;
+  caller: ExecutionId | undefined;
 }
 
 export interface TunnelContext extends VisitContext {
@@ -104,7 +104,7 @@ function passOn(visit: Visit, socket: Duplex, upstream: Socket, begin: (to: Dupl
 function passRequests(context: TunnelContext, visit: Visit, socket: Duplex): void {
   const target: Target = { ...visit.target, scheme: 'http' };
   const agent = new DialingAgent(() => context.dialer.tcp(target), 1);
-  handOver(context, visit, socket, { target, agent, execution: visit.execution });
+  handOver(context, visit, socket, { target, agent, caller: visit.caller });
 }
 
 function handOver(context: TunnelContext, visit: Visit, socket: Duplex, inner: Inner): void {
@@ -161,11 +161,11 @@ async function openUp(
     ready = undefined;
     return one && !one.destroyed ? one : await context.dialer.tls(target, ['http/1.1']);
   }, 1);
-  handOver(context, visit, client, { target, agent, execution: visit.execution });
+  handOver(context, visit, client, { target, agent, caller: visit.caller });
 }
 
 function speakHttp2(context: TunnelContext, visit: Visit, client: TLSSocket, first: TLSSocket): void {
-  const { target, execution } = visit;
+  const { target, caller } = visit;
   visit.opened();
   const url = `https://${authority(target)}`;
   const settings = { enablePush: false };
@@ -190,7 +190,7 @@ function speakHttp2(context: TunnelContext, visit: Visit, client: TLSSocket, fir
       target,
       method: headers[':method'] ?? '',
       path: headers[':path'] ?? '/',
-      execution,
+      caller,
     });
     if (isFor(headers, target)) void exchange2(inner, session, stream, headers);
     else tell2(stream, inner.ended(new Refused('wrong_name', `the request names another host than ${target.host}`)));

@@ -10,6 +10,8 @@ export interface VisitContext {
   ledger: Ledger;
   injectables: () => Promise<readonly Injectable[]>;
   onTripped: (what: Tripped) => void;
+  /** Whose doing it is, when a connection says it is this one's. */
+  actor(caller: ExecutionId | undefined): ExecutionId | undefined;
   /** What is on its way now. */
   visits: Set<Visit>;
 }
@@ -18,6 +20,8 @@ export interface VisitContext {
 export class Visit {
   readonly target: Target;
   readonly method: string;
+  /** Who says it is its own, and whose doing it is. */
+  readonly caller: ExecutionId | undefined;
   readonly execution: ExecutionId | undefined;
   status: number | null = null;
   bytesOut = 0;
@@ -30,12 +34,13 @@ export class Visit {
 
   constructor(
     context: VisitContext,
-    about: { target: Target; method: string; path?: string; execution: ExecutionId | undefined },
+    about: { target: Target; method: string; path?: string; caller: ExecutionId | undefined },
   ) {
     this.#context = context;
     this.target = about.target;
     this.method = about.method.slice(0, 20);
-    this.execution = about.execution;
+    this.caller = about.caller;
+    this.execution = context.actor(about.caller);
     this.#path = about.path === undefined ? null : shown(about.path);
     context.visits.add(this);
   }
