@@ -4,7 +4,8 @@ import { homedir } from 'node:os';
 import { afterEach, beforeAll, expect, it } from 'vitest';
 import { ensureSampleImage } from '../../scripts/image.mjs';
 import type { EnvironmentConfig } from '../../src/protocol/environment.ts';
-import type { CredentialId } from '../../src/protocol/ids.ts';
+import { type CredentialId, mint } from '../../src/protocol/ids.ts';
+import { onBehalfOf } from '../../src/tools/mcp/ledger.ts';
 import type { Tripped } from '../../src/vault/egress.ts';
 import { placeholderFor } from '../../src/vault/placeholder.ts';
 import { SessionAuthority } from '../../src/vault/proxy/authority.ts';
@@ -12,6 +13,7 @@ import { createEgress } from '../../src/vault/proxy.ts';
 import { connectTo, testServer } from '../sandbox/mcp-client.ts';
 import { makeImages, makeRig, type Rig, SAMPLE } from '../sandbox/rig.ts';
 import { describeWith, engineAvailable, osSandboxAvailable } from '../support/engine.ts';
+import { eventually } from '../support/eventually.ts';
 
 const PUBLIC = '127.7.7.7';
 const SECRET = 'the-real-value-0123456789';
@@ -78,7 +80,7 @@ async function open(config: Pick<EnvironmentConfig, 'type'> & Record<string, unk
 
 /** What a server in a sandbox has of a secret: its placeholder, and the host that it is for. */
 function holdsFor(config: Parameters<typeof open>[0], env?: NodeJS.ProcessEnv): void {
-  it('has placeholders alone, and its token reaches the bound host and no other; the ledger names both', async () => {
+  it('has placeholders alone, and its token reaches the bound host and no other; the ledger names it, or the call it works for', async () => {
     const { rig, sandbox, owner, port, seen, tripped, placeholder } = await open(config, env);
     const { client, transport, ask } = await connectTo(sandbox, {
       ...testServer(`\${API_TOKEN}`),
@@ -101,14 +103,26 @@ function holdsFor(config: Parameters<typeof open>[0], env?: NodeJS.ProcessEnv): 
     expect(ledger()).toContainEqual(
       expect.objectContaining({ execution_id, host: 'api.test', path: '/a', credential_ids: ['cred_api'] }),
     );
-    await ask('fetch', { url: `https://other.test:${port}/b`, headers });
+    const call = mint.execution();
+    await onBehalfOf.run(call, () => ask('fetch', { url: `https://other.test:${port}/b`, headers }));
+    // The connection that is kept open since the first one, too.
+    await onBehalfOf.run(call, () => ask('fetch', { url: `https://api.test:${port}/c`, headers }));
     await ask('fetch', { url: `https://nowhere.test:${port}/`, headers });
     // To a host that no credential belongs to the connection is passed on unread: what it carries is worth nothing there.
-    expect(seen).toEqual([`api.test Bearer ${SECRET}`, `other.test Bearer ${placeholder}`]);
+    expect(seen).toEqual([
+      `api.test Bearer ${SECRET}`,
+      `other.test Bearer ${placeholder}`,
+      `api.test Bearer ${SECRET}`,
+    ]);
+    expect(ledger()).toContainEqual(expect.objectContaining({ execution_id: call, host: 'api.test', path: '/c' }));
     expect(tripped).toEqual([]);
     await client.close();
     expect(ledger()).toContainEqual(
       expect.objectContaining({ execution_id, host: 'nowhere.test', verdict: 'refused', reason: 'not_listed' }),
+    );
+    // What is passed on unread is put down when it ends, and it ends with the server.
+    await eventually('the end of what was passed on', 10_000, () =>
+      ledger().find((one) => JSON.stringify(one).includes(`"${call}"`) && 'host' in one && one.host === 'other.test'),
     );
     await rig.provider.remove(owner, 'the test is over');
     expect(JSON.stringify(rig.events)).not.toContain(SECRET);

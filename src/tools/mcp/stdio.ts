@@ -12,6 +12,7 @@ import { DroverError, messageOf } from '../../protocol/errors.ts';
 import { type ExecutionId, mint } from '../../protocol/ids.ts';
 import type { McpStdioServer } from '../../protocol/mcp.ts';
 import type { LivingProcess, ProcessEnd } from '../../sandbox/sandbox.ts';
+import { onBehalfOf } from './ledger.ts';
 import { Lines, LineTooLong } from './lines.ts';
 import type { McpConnector } from './transport.ts';
 
@@ -112,7 +113,7 @@ export class StdioTransport implements Transport {
       await this.#write(message);
       sent.resolve();
       await Promise.race([answered.promise, this.#process.ended]);
-    });
+    }, onBehalfOf.getStore());
     const over = done.catch((error: unknown) => {
       this.#acting.delete(id);
       const { end } = this.#process;
