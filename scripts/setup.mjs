@@ -86,8 +86,8 @@ const makers = {
     services: true,
   }),
   podman: findPrograms({
-    programs: ['podman', 'runc'],
-    packages: ['podman', 'runc'],
+    programs: ['podman', 'runc', 'newuidmap'],
+    packages: ['podman', 'runc', 'uidmap'],
     why: "the tests use Podman's socket",
     services: true,
   }),

@@ -1,14 +1,14 @@
 /*
  * A person's window, without the window: makes sandboxes as whoever runs it and writes what it saw, as JSON, to its
- * output. Usage: node user-child.ts IMAGE USER-OF-A-DEVCONTAINER
+ * output. Usage: node user-child.ts IMAGE USER-OF-A-DEVCONTAINER [ENGINE], which otherwise is looked for.
  */
 import { chmod, lstat, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { makeRig, sh, textOf } from './rig.ts';
 
-const [image = '', remoteUser = ''] = process.argv.slice(2);
+const [image = '', remoteUser = '', engine] = process.argv.slice(2);
 // As the setting does, which counts whatever the variables of this process say.
-const rig = await makeRig({ env: { ...process.env, DOCKER_HOST: 'unix:///var/run/docker.sock' } });
+const rig = await makeRig({ env: { ...process.env, ...(engine ? { DOCKER_HOST: engine } : {}) } });
 const owners = async (...paths: string[]) =>
   Object.fromEntries(
     await Promise.all(paths.map(async (path) => [path, (await lstat(join(rig.workspace, path))).uid])),
@@ -25,6 +25,7 @@ try {
   const plain = await rig.provider.acquire(owner);
   seen.plain = textOf((await sh(plain, line)).stdout);
   seen.owners = await owners('.', 'mine.txt', 'made', 'made/m.txt', '.drover/log.jsonl');
+  seen.serving = rig.provider.serving();
   await rig.provider.remove(owner, 'done');
 
   // Where everybody may write, the user of the image could as well.

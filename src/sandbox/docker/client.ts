@@ -86,7 +86,8 @@ async function open(endpoint: EngineEndpoint, env: NodeJS.ProcessEnv): Promise<E
   const [version, info] = await Promise.race([Promise.all([docker.version(), docker.info()]), hung]);
   const podman = version.Components?.some(({ Name }) => /podman/i.test(Name)) ?? false;
   const options: string[] = info.SecurityOptions ?? [];
-  const rootless = options.some((option) => /\brootless\b/.test(option));
+  // Docker says it among its options, Podman in a field of its own.
+  const rootless = options.some((option) => /\brootless\b/.test(option)) || info.Rootless === true;
   const kind = podman ? 'podman' : 'docker';
   return {
     docker,

@@ -113,10 +113,16 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
       steps.read(line);
       onProgress?.(line);
     };
-    const ran = await runCli(tools, env, argv, telling).catch(async (error: unknown) => {
-      await steps.clear(engine.docker);
-      throw error;
-    });
+    const attempt = () =>
+      runCli(tools, env, argv, telling).catch(async (error: unknown) => {
+        await steps.clear(engine.docker);
+        throw error;
+      });
+    let ran = await attempt();
+    if (hasNoInit(ran)) {
+      await writeFile(override, JSON.stringify({ ...hardened.config, init: false }));
+      ran = await attempt();
+    }
     if (ran.outcome?.outcome === 'success') {
       const { containerId, remoteUser } = ran.outcome;
       return { containerId, ...(remoteUser ? { user: remoteUser } : {}) };
@@ -127,6 +133,10 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
     await rm(temporary, { recursive: true, force: true });
   }
 }
+
+/** Podman may come without the small program that is to be process 1. */
+const hasNoInit = (ran: CliRun): boolean =>
+  ran.outcome?.outcome !== 'success' && ran.lines.some((line) => /container-init binary not found/.test(line));
 
 async function closedOff(
   config: DevcontainerConfig,

@@ -119,10 +119,9 @@ export class DockerHands implements Hands {
 
   #upRequest(engine: Engine, owner: SandboxOwner, id: SandboxId, guarded: readonly GuardedPath[]): UpRequest {
     const folder = workFolder(owner);
-    const keepUserId = engine.kind === 'podman' && engine.rootless;
     const planAt = (target: string) =>
       planFor({
-        ...{ owner, id, target, keepUserId },
+        ...{ owner, id, target, engine },
         mounts: engine.elsewhere ? [copyMount(id, target)] : bindMounts(folder, target, guarded),
         way: this.#ways.get(id),
       });

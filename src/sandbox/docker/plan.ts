@@ -28,6 +28,8 @@ export interface CreationPlan {
   limits: NonNullable<Environment['limits']>;
   /** Podman without root: the user outside is the same user inside. */
   keepUserId: boolean;
+  /** Podman fills an empty place with a copy of what it covers, unless it is told not to. */
+  copiesUp: boolean;
 }
 
 /** The work folder at `target`, with its guard rails over it. */
@@ -46,27 +48,30 @@ export interface PlanInput {
   /** Where the workspace is inside. */
   target: string;
   mounts: readonly PlannedMount[];
-  keepUserId: boolean;
+  engine: { kind: 'docker' | 'podman'; rootless: boolean };
   /** Absent: there is none. */
   way: { env: Readonly<Record<string, string>>; mount: PlannedMount | undefined } | undefined;
 }
 
-export function planFor({ owner, id, target, mounts, keepUserId, way }: PlanInput): CreationPlan {
+export function planFor({ owner, id, target, mounts, engine, way }: PlanInput): CreationPlan {
   return {
     labels: { ...labelsFor(owner, id), [LABEL.inside]: target },
     env: way?.env ?? {},
     mounts: way?.mount ? [...mounts, way.mount] : mounts,
     network: NO_NETWORK,
     limits: owner.environment.limits ?? {},
-    keepUserId,
+    keepUserId: engine.kind === 'podman' && engine.rootless,
+    copiesUp: engine.kind === 'podman',
   };
 }
 
 const MIB = 1024 * 1024;
+const EMPTY = 'ro,notmpcopyup';
 
 /** For the engine's own interface. Swap equal to memory means none on top of it. */
 export function createOptions(plan: CreationPlan): Docker.ContainerCreateOptions {
   const { memory_mib, cpus, pids } = plan.limits;
+  const empty = plan.copiesUp ? plan.mounts.filter(({ type }) => type === 'empty') : [];
   return {
     Labels: { ...plan.labels },
     Env: Object.entries(plan.env).map(([name, value]) => `${name}=${value}`),
@@ -74,7 +79,8 @@ export function createOptions(plan: CreationPlan): Docker.ContainerCreateOptions
       Init: true,
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
-      Mounts: plan.mounts.map(mountSettings),
+      Mounts: plan.mounts.filter((mount) => !empty.includes(mount)).map(mountSettings),
+      ...(empty.length > 0 ? { Tmpfs: Object.fromEntries(empty.map(({ target }) => [target, EMPTY])) } : {}),
       ...(plan.network === undefined ? {} : { NetworkMode: plan.network }),
       ...(plan.keepUserId ? { UsernsMode: 'keep-id' } : {}),
       ...(memory_mib === undefined ? {} : { Memory: memory_mib * MIB, MemorySwap: memory_mib * MIB }),
@@ -103,7 +109,11 @@ export function runArgs(plan: CreationPlan): string[] {
     ...(memory_mib === undefined ? [] : [`--memory=${memory_mib}m`, `--memory-swap=${memory_mib}m`]),
     ...(cpus === undefined ? [] : [`--cpus=${cpus}`]),
     ...(pids === undefined ? [] : [`--pids-limit=${pids}`]),
-    ...plan.mounts.flatMap((mount) => ['--mount', mountArgument(mount)]),
+    ...plan.mounts.flatMap((mount) =>
+      plan.copiesUp && mount.type === 'empty'
+        ? ['--tmpfs', `${mount.target}:${EMPTY}`]
+        : ['--mount', mountArgument(mount)],
+    ),
   ];
 }
 

@@ -14,7 +14,8 @@ const PROBE_MS = 20_000;
 /*
  * Says whether the user may write to the workspace, without ever changing it: an empty file is made and removed.
  * A home folder is made where there is none, or half of all programs fail.
- * Of the mark of a finished provisioning: $2 leaves it there, $3 asks for it first.
+ * Of the mark of a finished provisioning: $2 leaves it there, $3 asks for it first. All further ones are paths in the
+ * workspace whose content must not be seen.
  */
 const PROBE = `
 [ -d "$1" ] || { echo missing; exit 0; }
@@ -23,7 +24,10 @@ const PROBE = `
 f=$1/.drover-probe-$$
 if (: >"$f") 2>/dev/null; then rm -f "$f"; can=writable; else can=readonly; fi
 echo "$can $(id -u):$(id -g) $(stat -c %u:%g "$1" 2>/dev/null)"
-[ -z "$2" ] || { mkdir -p "\${2%/*}" && : >"$2"; } 2>/dev/null
+w=$1 r=$2
+shift 3
+for h; do [ -z "$(ls -A "$w/$h" 2>/dev/null)" ] || echo "shows $h"; done
+[ -z "$r" ] || { mkdir -p "\${r%/*}" && : >"$r"; } 2>/dev/null
 `;
 
 export interface SettleOptions {
@@ -80,7 +84,8 @@ export async function settle(options: SettleOptions): Promise<ContainerSandbox> 
   const asUser = user ? { user } : {};
   const first = make(asUser);
   const marks = options.markReady ? [READY, ''] : ['', READY];
-  const answer = await probe(first, marks);
+  const hidden = options.promised.guarded.filter(({ how }) => how === 'hidden').map(({ path }) => path);
+  const answer = await probe(first, marks, hidden);
   const writable = answer.startsWith('writable ');
   const [, inside, owner] = /^\S+ (\d+):\d+ (\d+:\d+)$/.exec(answer) ?? [];
   if (writable && !(user === undefined && leavesRootsFiles(inside, owner))) return await finished(first, asUser);
@@ -88,7 +93,7 @@ export async function settle(options: SettleOptions): Promise<ContainerSandbox> 
     // The workspace is its owner's on the host; nobody else may write to it once root's privileges are dropped.
     const asOwner = { user: owner, env: { HOME: '/tmp/.drover-home' } };
     const second = make(asOwner);
-    if ((await probe(second, marks)).startsWith('writable ')) {
+    if ((await probe(second, marks, hidden)).startsWith('writable ')) {
       options.onProgress?.(`Working as user ${owner}, who owns the workspace folder`);
       first.close();
       return await finished(second, asOwner);
@@ -112,11 +117,11 @@ const leavesRootsFiles = (inside: string | undefined, owner: string | undefined)
   process.getuid?.() !== 0 &&
   owner?.split(':')[0] === String(process.getuid?.());
 
-async function probe(sandbox: ContainerSandbox, marks: string[]): Promise<string> {
+async function probe(sandbox: ContainerSandbox, marks: string[], hidden: string[]): Promise<string> {
   try {
     const result = await sandbox.run({
       executionId: mint.execution(),
-      argv: ['sh', '-c', PROBE, 'probe', sandbox.workspace, ...marks],
+      argv: ['sh', '-c', PROBE, 'probe', sandbox.workspace, ...marks, ...hidden],
       cwd: '/',
       timeoutMs: PROBE_MS,
       signal: AbortSignal.timeout(PROBE_MS * 2),
@@ -129,7 +134,13 @@ async function probe(sandbox: ContainerSandbox, marks: string[]): Promise<string
       );
     if (text === 'half-made')
       throw new SandboxUnavailable('container', 'The container was left half-made by a crash, so it is not used.');
-    return text;
+    const [answer = '', shown] = text.split('\n');
+    if (shown)
+      throw new SandboxUnavailable(
+        'container',
+        `The container is not used as a sandbox because it ${shown}, which no sandbox may see; use another engine, or an environment with "workspace": "isolated".`,
+      );
+    return answer;
   } catch (error) {
     if (!(error instanceof SandboxLost)) throw error;
     throw new SandboxUnavailable(

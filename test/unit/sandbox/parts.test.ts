@@ -137,6 +137,7 @@ describe('a devcontainer.json', () => {
         network: undefined,
         limits: { memory_mib: 512 },
         keepUserId: false,
+        copiesUp: false,
       }),
     });
   /** What is left of the file's own arguments: ours come after them. */
