@@ -14,6 +14,7 @@ import { onBehalfOf } from './ledger.ts';
 import { offered } from './offer.ts';
 import { outcomeOfFailure } from './outcome.ts';
 import { outcomeOf } from './result.ts';
+import { NotSent } from './stdio.ts';
 import type { McpTransport } from './transport.ts';
 
 /** Pages of one list: a server that never comes to an end is not followed there. */
@@ -29,7 +30,7 @@ export interface Limits {
   total: number;
 }
 
-/** The server no longer knows the session it gave us: nothing has run, and a new connection may help. */
+/** The connection is of no use any more, for the server forgot it or ended: nothing has run, and a new one may help. */
 export class SessionGone extends Error {}
 
 /** One connection to one server, from its first word to its end. */
@@ -124,13 +125,14 @@ export class Connection {
       resetTimeoutOnProgress: true,
       onprogress: (progress: Progress) => onOutput(progressLine(progress)),
     };
+    if (this.closed) throw gone(new Error('it has ended'));
     this.busy += 1;
     try {
       const asked = onBehalfOf.run(executionId, () => this.#client.request(request, CallToolResultSchema, options));
       return outcomeOf(await asked);
     } catch (error) {
       if (error instanceof McpFailed) throw error;
-      if (error instanceof StreamableHTTPError && error.code === 404) throw new SessionGone();
+      if (error instanceof NotSent || (error instanceof StreamableHTTPError && error.code === 404)) throw gone(error);
       const { whyClosed } = this.#transport;
       return outcomeOfFailure(this.#name, error, { signal, silentMs: this.#limits.silence, whyClosed });
     } finally {
@@ -142,6 +144,8 @@ export class Connection {
     await this.#client.close().catch(() => undefined);
   }
 }
+
+const gone = (error: Error): SessionGone => new SessionGone(error.message, { cause: error });
 
 function progressLine({ progress, total, message }: Progress): string {
   const share = total === undefined ? String(progress) : `${progress} of ${total}`;

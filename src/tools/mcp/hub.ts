@@ -37,6 +37,8 @@ class Hub implements Mcp {
   readonly #connections = new Map<string, Promise<Connection>>();
   readonly #living = new Map<string, Connection>();
   readonly #timers = new Map<string, NodeJS.Timeout>();
+  /** Who uses a connection now: it may outlive the harness it was made for. */
+  readonly #uses = new Map<string, McpUse>();
   #disposed = false;
 
   constructor(options: HubOptions) {
@@ -66,7 +68,7 @@ class Hub implements Mcp {
       } catch (error) {
         await this.#drop(keyOf(use, server));
         if (!(error instanceof SessionGone)) throw error;
-        if (attempt > 1) throw notReached(server, new Error('it keeps forgetting the session it gave'));
+        if (attempt > 1) throw notReached(server, error);
       } finally {
         this.#used(keyOf(use, server));
       }
@@ -86,6 +88,7 @@ class Hub implements Mcp {
   #connect(use: McpUse, server: McpServer): Promise<Connection> {
     if (this.#disposed) return Promise.reject(new Error('Drover is closing'));
     const key = keyOf(use, server);
+    this.#uses.set(key, use);
     const made = this.#connections.get(key) ?? this.#open(key, use, server);
     this.#connections.set(key, made);
     this.#used(key);
@@ -97,7 +100,7 @@ class Hub implements Mcp {
     const held: Sandbox[] = [];
     let mine: Connection | undefined;
     const onClose = () => {
-      for (const sandbox of held.splice(0)) use.release(sandbox);
+      for (const sandbox of held.splice(0)) this.#now(use, server).release(sandbox);
       if (mine && this.#living.get(key) === mine) this.#forget(key);
     };
     try {
@@ -122,7 +125,9 @@ class Hub implements Mcp {
     if (server.type === 'url') {
       const onExchange: ConstructorParameters<typeof HttpTransport>[0]['onExchange'] = (exchange) =>
         // When the session rests, nobody keeps its log; then only what was said for the server's sake is not told.
-        void use.record([ledgerDraft(server.name, exchange, onBehalfOf.getStore())]).catch(() => undefined);
+        void this.#now(use, server)
+          .record([ledgerDraft(server.name, exchange, onBehalfOf.getStore())])
+          .catch(() => undefined);
       const of = { server, tokens: tokens?.(use.vaultIds), fetch, onExchange };
       return Promise.resolve(new HttpTransport(of));
     }
@@ -136,6 +141,10 @@ class Hub implements Mcp {
     return stdio.open(server, { session: use.session, thread: use.thread, signal, sandbox });
   }
 
+  #now(use: McpUse, server: McpServer): McpUse {
+    return this.#uses.get(keyOf(use, server)) ?? use;
+  }
+
   async #drop(key: string): Promise<void> {
     const connection = this.#living.get(key);
     this.#forget(key);
@@ -145,6 +154,7 @@ class Hub implements Mcp {
   #forget(key: string): void {
     this.#living.delete(key);
     this.#connections.delete(key);
+    this.#uses.delete(key);
     clearTimeout(this.#timers.get(key));
     this.#timers.delete(key);
   }

@@ -4,9 +4,11 @@ import { draft } from '../../../src/protocol/record.ts';
 import { pendingApprovals } from '../../../src/session/fold.ts';
 import type { SessionState, ToolCall } from '../../../src/session/state.ts';
 import type { HubOptions } from '../../../src/tools/mcp/hub.ts';
+import { stdioConnector } from '../../../src/tools/mcp/stdio.ts';
 import { eventsOf } from '../../support/events.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type ServedTool, said, TestMcpServer } from '../../support/mcp-server.ts';
+import { MCP_STDIO_SERVER } from '../../support/mcp-stdio-server.ts';
 import { lastMessage, Rig, type RigOptions } from '../harness/rig.ts';
 
 type Toolset = Partial<Extract<NonNullable<AgentDefinition['tools']>[number], { type: 'mcp_toolset' }>>;
@@ -424,5 +426,49 @@ describe('a call of a server’s tool', () => {
     });
     const asks = await open({ wiki: other }, {}, {}, { rules: [rule(wiki)] });
     expect(pendingApprovals(await asks.run(callTask('mcp__wiki__echo')))).toHaveLength(1);
+  });
+});
+
+describe('a server that runs in the sandbox', () => {
+  const agent = {
+    tools: [{ type: 'mcp_toolset' as const, mcp_server_name: 'local', default_config: ALLOW }],
+    mcp_servers: [{ type: 'stdio' as const, name: 'local', command: 'node', args: ['-e', MCP_STDIO_SERVER] }],
+  };
+  const mcp = { stdio: stdioConnector() };
+
+  it('makes one when its agent is asked, and its calls are put down to it; when it dies under one, that is unknown', async () => {
+    const rig = await Rig.open({ mcp, agent });
+    const state = await rig.run(callTask('mcp__local__environment'));
+    expect(onlyCall(state)).toMatchObject({ result: { outcome: 'ok' }, execution: { sandbox: state.sandbox } });
+    const types = await rig.types();
+    expect(types.indexOf('drover.sandbox_ready')).toBeLessThan(types.indexOf('drover.mcp_tools_listed'));
+
+    await rig.append(rig.message(callTask('mcp__local__wait')));
+    const done = rig.harness.wake(rig.session, 'a test');
+    await rig.until('the call', ({ calls }) => [...calls.values()].some((call) => call.execution && !call.result));
+    rig.sandboxes.kill();
+    await done;
+    expect(onlyCall(await rig.state()).result?.outcome).toBe('unknown');
+    const again = onlyCall(await rig.say(callTask('mcp__local__environment')));
+    expect(again.result?.outcome).toBe('ok');
+  });
+
+  it('that can’t be started is quoted in the error, and one is never started without a sandbox', async () => {
+    const broken = {
+      ...agent,
+      mcp_servers: [{ ...agent.mcp_servers[0], args: ['-e', 'console.error("no config"); process.exit(2)'] }],
+    };
+    const rig = await Rig.open({ mcp, agent: broken as typeof agent });
+    expect((await rig.run('[rehearsal:say] hello')).stopReason).toEqual({ type: 'end_turn' });
+    const [failed] = eventsOf(await rig.records(), 'session.error');
+    expect(failed?.error.message).toMatch(
+      /^The MCP server “local” ended .*no config\nThe session goes on without its tools\.$/s,
+    );
+
+    const bare = await Rig.open({ mcp, agent, config: { type: 'host' } });
+    await bare.run('[rehearsal:say] hello');
+    const [never] = eventsOf(await bare.records(), 'session.error');
+    expect(never?.error.message).toMatch(/is not started, because its environment has no sandbox/);
+    expect(bare.sandboxes.alive.size).toBe(0);
   });
 });
