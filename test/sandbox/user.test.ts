@@ -37,7 +37,19 @@ describeWith(parts, 'a person who is not root but may use the engine', () => {
 
   it('owns what sandboxes write, also where everybody may write and in a devcontainer, and nothing else is changed', async () => {
     const group = text('stat', '-c', '%g', SOCKET);
-    const become = ['--reuid', USER, '--regid', USER, '--groups', group, process.execPath, CHILD, SAMPLE, 'dev', `unix://${SOCKET}`];
+    const become = [
+      '--reuid',
+      USER,
+      '--regid',
+      USER,
+      '--groups',
+      group,
+      process.execPath,
+      CHILD,
+      SAMPLE,
+      'dev',
+      `unix://${SOCKET}`,
+    ];
     const { stdout } = await promisify(execFile)('setpriv', become, {
       env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, DOCKER_HOST: 'tcp://127.0.0.1:1' },
       timeout: 100_000,
