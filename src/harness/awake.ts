@@ -239,6 +239,7 @@ export class Awake {
         if (this.call(step.call).name === 'create_agent') return startChild(this, step);
         return this.#beside(this.#calls, step.call, step.thread, (signal) => runTool(this, step.call, signal));
       case 'recover_tool':
+        if (this.call(step.call).name === 'create_agent') return startChild(this, step);
         return this.#beside(this.#calls, step.call, step.thread, (signal) => recoverTool(this, step.call, signal));
       case 'close_request':
         return closeRequest(this, step);

@@ -17,10 +17,13 @@ const field = (input: Record<string, unknown>, name: string): string => {
 
 /**
  * Starts a child: the call's start, its thread and its task are one write, with the task last: of a write that the power
- * cuts off, a child may be left that has none, which is told what to do here. The call then stays open until the child's
+ * cuts off, only the first of these may be left, and the others are added here. The call then stays open until the child's
  * turn ends; that, too, is read from the log alone.
  */
-export async function startChild(awake: Awake, step: Extract<Step, { type: 'run_tool' }>): Promise<void> {
+export async function startChild(
+  awake: Awake,
+  step: Extract<Step, { type: 'run_tool' | 'recover_tool' }>,
+): Promise<void> {
   const call = awake.call(step.call);
   const parent = awake.thread(step.thread);
   const wanted = field(call.input, 'agent');
@@ -33,6 +36,22 @@ export async function startChild(awake: Awake, step: Extract<Step, { type: 'run_
   }
   const child = call.child ?? mint.thread();
   const name = field(call.input, 'title') || agent.name;
+  const started = call.execution
+    ? draft(
+        'drover.tool_recovered',
+        { tool_use_id: call.id, execution_id: call.execution.id, found: 'absent' },
+        { thread: parent.id },
+      )
+    : draft(
+        'drover.tool_started',
+        {
+          tool_use_id: call.id,
+          execution_id: mint.execution(),
+          sandbox_id: null,
+          input_sha256: inputSha256(call.input),
+        },
+        { thread: parent.id, local: attribution(awake, parent.id, null) },
+      );
   const created = draft(
     'session.thread_created',
     { session_thread_id: child, agent_name: name, workflow_run_id: null },
@@ -40,11 +59,7 @@ export async function startChild(awake: Awake, step: Extract<Step, { type: 'run_
   );
   const task = [text(field(call.input, 'task'))];
   await awake.append([
-    draft(
-      'drover.tool_started',
-      { tool_use_id: call.id, execution_id: mint.execution(), sandbox_id: null, input_sha256: inputSha256(call.input) },
-      { thread: parent.id, local: attribution(awake, parent.id, null) },
-    ),
+    started,
     ...(call.child ? [] : [created]),
     draft(
       'agent.thread_message_sent',
