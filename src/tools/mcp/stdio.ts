@@ -11,7 +11,7 @@ import {
 import { DroverError, messageOf } from '../../protocol/errors.ts';
 import { type ExecutionId, mint } from '../../protocol/ids.ts';
 import type { McpStdioServer } from '../../protocol/mcp.ts';
-import type { LivingProcess, ProcessEnd } from '../../sandbox/sandbox.ts';
+import { type LivingProcess, type ProcessEnd, SandboxLost } from '../../sandbox/sandbox.ts';
 import { onBehalfOf } from './ledger.ts';
 import { Lines, LineTooLong } from './lines.ts';
 import type { McpConnector } from './transport.ts';
@@ -30,9 +30,12 @@ export function stdioConnector(): McpConnector<McpStdioServer> {
   return {
     async open(server, { sandbox, signal }) {
       const { command, args = [], env } = server;
-      const where = await sandbox();
       const request = { executionId: mint.execution(), argv: [command, ...args], ...(env ? { env } : {}) };
-      const process = await where.open(request);
+      // One that died unnoticed is found to be gone by this; nothing has been done in it.
+      const process = await (await sandbox()).open(request).catch(async (error: unknown) => {
+        if (!(error instanceof SandboxLost)) throw error;
+        return await (await sandbox()).open(request);
+      });
       const transport = new StdioTransport(server.name, process);
       if (signal.aborted) await transport.close();
       signal.throwIfAborted();
