@@ -3,7 +3,7 @@ import type { SessionState, ToolCall } from '../src/session/state.ts';
 import { callInput } from './conversation/call-input.ts';
 import { icon, iconButton } from './parts.ts';
 import type { Store } from './store.ts';
-import { asks, field, inSandbox, standingScope, toolIcon } from './tool-look.ts';
+import { asks, field, inSandbox, serverPlace, standingScope, toolIcon } from './tool-look.ts';
 import { View } from './view.ts';
 
 const isMac = navigator.platform.startsWith('Mac');
@@ -11,6 +11,8 @@ const KEYS = isMac ? { allow: '⌘⏎', deny: '⌘⌫' } : { allow: 'Ctrl+Enter'
 
 /** Where the call would run, as far as it is known before it runs. */
 function place(store: Store, session: SessionState, call: ToolCall): string {
+  const server = serverPlace(session, call);
+  if (server) return server;
   if (!inSandbox(call.name)) return 'outside the sandbox, by Drover itself';
   if (session.environment.config.type === 'host') return 'on this machine itself, without a sandbox';
   const sandbox = session.sandbox ? session.sandboxes.get(session.sandbox) : undefined;

@@ -1,7 +1,7 @@
 import type { EventId } from '../src/protocol/ids.ts';
 import type { OutcomeKind } from '../src/protocol/record.ts';
 import type { CallPhase } from '../src/session/fold.ts';
-import type { CallResult, ToolCall } from '../src/session/state.ts';
+import type { CallResult, SessionState, ToolCall } from '../src/session/state.ts';
 import { count, duration, firstLine } from './format.ts';
 import { visible } from './visible.ts';
 
@@ -24,10 +24,21 @@ const ICONS: Readonly<Record<string, string>> = {
 
 const SANDBOXED = new Set(['bash', 'read', 'write', 'edit', 'glob', 'grep']);
 
-export const toolIcon = (name: string): string => ICONS[name] ?? 'tools';
+export const toolIcon = (name: string): string => ICONS[name] ?? (name.startsWith('mcp__') ? 'plug' : 'tools');
 
-/** True if the tool acts inside the sandbox; false for those the harness answers by itself. */
-export const inSandbox = (name: string): boolean => SANDBOXED.has(name);
+/** What people call a call's tool: a server's by the server and its own name. */
+export const toolName = (call: Pick<ToolCall, 'name' | 'mcp'>): string =>
+  call.mcp ? visible(`${call.mcp.server}: ${call.mcp.tool}`) : call.name;
+
+/** Where a call of a server's tool runs; null if that is in the sandbox, or it is of no server. */
+export function serverPlace(session: SessionState, call: Pick<ToolCall, 'thread' | 'mcp'>): string | null {
+  const servers = session.threads.get(call.thread)?.agent.mcp_servers;
+  const server = servers?.find((one) => one.name === call.mcp?.server);
+  return server?.type === 'url' ? `at the MCP server ${server.name} (${new URL(server.url).host})` : null;
+}
+
+/** True if the tool acts inside the sandbox, as a server's program does; false for those the harness answers by itself. */
+export const inSandbox = (name: string): boolean => SANDBOXED.has(name) || name.startsWith('mcp__');
 
 /** A field as text, or '' if it is absent or no string. */
 export const field = (input: Input, name: string): string => {
@@ -77,7 +88,8 @@ function rawSummary(name: string, input: Input): string {
 }
 
 /** What a call asks to do, as a clause after the asking agent's name. Read aloud and shown on the approval card. */
-export function asks(call: Pick<ToolCall, 'name' | 'input'>): string {
+export function asks(call: Pick<ToolCall, 'name' | 'input'> & { mcp?: ToolCall['mcp'] }): string {
+  if (call.mcp) return `wants to use ${visible(call.mcp.tool)} of the MCP server ${visible(call.mcp.server)}`;
   const path = visible(field(call.input, 'file_path'));
   switch (call.name) {
     case 'bash':

@@ -6,7 +6,7 @@ import { callFiles } from '../checkpoints.ts';
 import { baseName, duration, ms } from '../format.ts';
 import { icon, iconButton } from '../parts.ts';
 import type { Store } from '../store.ts';
-import { field, outputKey, type Standing, standing, summary, toolIcon } from '../tool-look.ts';
+import { field, outputKey, type Standing, standing, summary, toolIcon, toolName } from '../tool-look.ts';
 import { callInput } from './call-input.ts';
 import { callOutput, callTail } from './call-output.ts';
 import { maskedView } from './masked-view.ts';
@@ -57,12 +57,12 @@ export function callCard(store: Store, session: SessionState, call: ToolCall, fo
   const toggle = () => store.setExpanded(outputKey(call.id), !open);
   return html`<div class=${classMap({ card: true, call: true, open, selected: store.selection === call.id })}>
     <div class="card-head">
-      <button type="button" class="card-toggle" aria-expanded=${open} @click=${toggle} aria-label="${foreign ? `${asker}: ` : ''}${call.name} ${what}, ${stand.words}">
+      <button type="button" class="card-toggle" aria-expanded=${open} @click=${toggle} aria-label="${foreign ? `${asker}: ` : ''}${toolName(call)} ${what}, ${stand.words}">
         ${icon(open ? 'chevron-down' : 'chevron-right', 'twistie')}${icon(toolIcon(call.name), 'tool-icon')}
-        ${foreign ? html`<span class="asker">${asker}</span>` : nothing}<span class="tool">${call.name}</span>
+        ${foreign ? html`<span class="asker">${asker}</span>` : nothing}<span class="tool">${toolName(call)}</span>
         <code class="summary" title=${what}>${what}</code>${standingView(stand, phase, took)}
       </button>
-      ${iconButton('inspect', `Inspect this ${call.name} call`, () => store.select(call.id), 'on-hover')}
+      ${iconButton('inspect', `Inspect this ${toolName(call)} call`, () => store.select(call.id), 'on-hover')}
     </div>
     ${open ? html`<div class="card-body">${callInput(call)}${decision(call)}${callOutput(store, call)}${maskedView(store, call)}${childLink(store, session, call)}${fileLink(store, call)}${callFiles(store, session, call, false)}</div>` : html`${callTail(store, call)}${closedExtras(store, session, call)}`}
   </div>`;

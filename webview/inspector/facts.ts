@@ -8,7 +8,7 @@ import type { ModelRequest, Notice, SessionState, ThreadInput, ToolCall } from '
 import { ranMs } from '../conversation/call-card.ts';
 import { bytes, clock, count, duration, moment, ms, usdExact } from '../format.ts';
 import type { Store } from '../store.ts';
-import { inSandbox, standing, summary, type Tone, toolIcon } from '../tool-look.ts';
+import { inSandbox, serverPlace, standing, summary, type Tone, toolIcon, toolName } from '../tool-look.ts';
 
 /** Files of a checkpoint that its story names; the log names more of them. */
 const FILES_TOLD = 20;
@@ -90,6 +90,8 @@ function placeWords(store: Store, session: SessionState, call: ToolCall): string
     const gone = sandbox.state === 'ready' ? '' : `, ${sandbox.state} since`;
     return store.index.nameOf(sandbox) + gone;
   }
+  const server = serverPlace(session, call);
+  if (server) return server;
   return inSandbox(call.name) ? (id ?? 'a sandbox that is not known') : 'outside the sandbox, by Drover itself';
 }
 
@@ -117,7 +119,7 @@ function callStory(store: Store, session: SessionState, call: ToolCall, records:
   const exit = call.result?.exitCode;
   return {
     icon: toolIcon(call.name),
-    title: call.name,
+    title: toolName(call),
     subtitle: summary(call.name, call.input),
     leftOut: [],
     facts: [

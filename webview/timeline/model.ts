@@ -2,7 +2,7 @@ import type { EventId, ThreadId } from '../../src/protocol/ids.ts';
 import type { ModelRequest, SessionState, ThreadState, ToolCall } from '../../src/session/state.ts';
 import { ms } from '../format.ts';
 import type { SandboxSpan } from '../records.ts';
-import { summary } from '../tool-look.ts';
+import { summary, toolName } from '../tool-look.ts';
 
 export type BarKind = 'model' | 'tool' | 'wait' | 'sandbox';
 
@@ -56,7 +56,7 @@ function waitEnd(call: ToolCall): number | null {
 
 function callBars(call: ToolCall): Bar[] {
   const bars: Bar[] = [];
-  const what = `${call.name} ${summary(call.name, call.input)}`.trim();
+  const what = `${toolName(call)} ${summary(call.name, call.input)}`.trim();
   if (call.permission === 'ask') {
     const from = ms(call.at);
     const label = `waiting for a person, ${what}`;
