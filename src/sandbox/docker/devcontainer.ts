@@ -1,33 +1,22 @@
-import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
-import { z } from 'zod';
 import type { SandboxId } from '../../protocol/ids.ts';
 import type { GuardedPath } from '../guard-rails.ts';
 import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { BuildSteps } from './build-steps.ts';
 import { type Engine, userName } from './client.ts';
 import { type ComposeWhere, hardenCompose } from './compose.ts';
+import { type CliRun, type CliTools, failure, runCli } from './devcontainer-cli.ts';
 import { type DevcontainerConfig, findConfig, readConfig } from './devcontainer-config.ts';
 import { type Hardened, harden } from './devcontainer-harden.ts';
 import { LABEL } from './labels.ts';
 import type { CreationPlan } from './plan.ts';
 
-/** ms. A build may take long; one that takes longer has hung. */
-const UP_MS = 30 * 60_000;
-const KEPT_LINES = 200;
-const SHOWN_LINES = 6;
-
-export interface DevcontainerTools {
-  /** The Node program that runs the CLI. */
-  nodePath: string;
+export interface DevcontainerTools extends CliTools {
   /** The entry file of the devcontainer CLI. */
   devcontainerCli: string;
   env: NodeJS.ProcessEnv;
   cacheFolder: string;
-  /** Aborted when the provider is disposed: a half-made container is reaped by its labels. */
-  signal: AbortSignal;
 }
 
 export interface UpRequest {
@@ -44,21 +33,6 @@ export interface UpResult {
   containerId: string;
   user?: string;
 }
-
-const UpOutcome = z.discriminatedUnion('outcome', [
-  z.object({
-    outcome: z.literal('success'),
-    containerId: z.string(),
-    remoteUser: z.string().optional(),
-    remoteWorkspaceFolder: z.string(),
-  }),
-  z.object({
-    outcome: z.literal('error'),
-    message: z.string(),
-    description: z.string().optional(),
-    containerId: z.string().optional(),
-  }),
-]);
 
 /** Each sandbox has services of its own, whatever the folder is called. */
 export const composeProject = (id: SandboxId): string => `drover-${id.toLowerCase().replaceAll(/[^a-z0-9-]/g, '-')}`;
@@ -160,133 +134,6 @@ async function seedManifest(temporary: string): Promise<void> {
     join(folder, 'control-manifest.json'),
     JSON.stringify({ disallowedFeatures: [], featureAdvisories: [] }),
   );
-}
-
-interface CliRun {
-  outcome: z.infer<typeof UpOutcome> | undefined;
-  lines: string[];
-  exit: string;
-  /** What it was doing when it was last heard, in words. */
-  phase: string;
-}
-
-/** Runs the CLI with the host's Node and reads its log lines (JSON, on stderr) and its verdict (JSON, on stdout). */
-function runCli(
-  tools: DevcontainerTools,
-  env: NodeJS.ProcessEnv,
-  argv: string[],
-  onProgress?: (line: string) => void,
-): Promise<CliRun> {
-  return new Promise((resolve, reject) => {
-    const run: CliRun = { outcome: undefined, lines: [], exit: '', phase: 'reading devcontainer.json' };
-    const child = spawn(tools.nodePath, argv, {
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      signal: AbortSignal.any([tools.signal, AbortSignal.timeout(UP_MS)]),
-    });
-    let stdout = '';
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      stdout += chunk;
-    });
-    const take = lineSplitter((line) => readLogLine(line, run, onProgress));
-    child.stderr.setEncoding('utf8').on('data', take);
-    child.on('error', (error) =>
-      reject(
-        new SandboxUnavailable(
-          'container',
-          `The devcontainer tool could not run to its end (${error.message}); try again.`,
-          { cause: error },
-        ),
-      ),
-    );
-    child.on('close', (code, signal) => {
-      run.exit = signal ? `was ended by ${signal}` : `ended with code ${code}`;
-      run.outcome = readOutcome(stdout);
-      resolve(run);
-    });
-  });
-}
-
-function readOutcome(stdout: string): z.infer<typeof UpOutcome> | undefined {
-  for (const line of stdout.trim().split('\n').reverse()) {
-    try {
-      return UpOutcome.parse(JSON.parse(line));
-    } catch {
-      // Not the verdict: the tool may print other lines before it.
-    }
-  }
-  return undefined;
-}
-
-const LogLine = z.object({
-  type: z.string(),
-  level: z.number().optional(),
-  text: z.string().optional(),
-  name: z.string().optional(),
-  status: z.string().optional(),
-});
-/** The tool's level of what is meant for people: a build's and a lifecycle command's output; below are its own probes. */
-const INFO = 3;
-
-function readLogLine(line: string, run: CliRun, onProgress?: (line: string) => void): void {
-  const { text, phase } = readEntry(line);
-  if (phase && phase !== run.phase) {
-    run.phase = phase;
-    // What a failure shows are the last lines of what failed.
-    run.lines.length = 0;
-  }
-  for (const part of text.split(/\r?\n|\r/)) {
-    const shown = stripVTControlCharacters(part).trimEnd();
-    if (!shown) continue;
-    run.lines.push(shown);
-    if (run.lines.length > KEPT_LINES) run.lines.shift();
-    onProgress?.(shown);
-  }
-}
-
-function readEntry(line: string): { text: string; phase?: string } {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    // The tool's own stack trace follows its last message, and says nothing more.
-    return { text: /^\s+at |^Error: /.test(line) ? '' : line };
-  }
-  const entry = LogLine.safeParse(value).data;
-  if (entry?.type === 'progress') {
-    if (entry.status !== 'running') return { text: '' };
-    const command = /\b(\w+Command)\b/.exec(entry.name ?? '')?.[1];
-    return { text: entry.name ?? '', ...(command ? { phase: `running ${command}` } : {}) };
-  }
-  const phase = entry?.type === 'start' ? phaseOf(entry.text ?? '') : undefined;
-  const shown = (entry?.type === 'raw' || entry?.type === 'text') && (entry.level ?? 0) >= INFO;
-  return { text: shown ? (entry.text ?? '') : '', ...(phase ? { phase } : {}) };
-}
-
-/** The tool says which programs it starts. */
-function phaseOf(started: string): string | undefined {
-  if (!started.startsWith('Run: ')) return undefined;
-  if (/\b(docker|podman)\S* (buildx )?build\b|compose\S* .*\bbuild\b/.test(started)) return 'building the image';
-  if (/\b(docker|podman)\S* pull\b/.test(started)) return 'pulling the image';
-  if (/\b(docker|podman)\S* (run|start)\b|compose\S* .*\bup\b/.test(started)) return 'creating the container';
-  return undefined;
-}
-
-function lineSplitter(on: (line: string) => void): (chunk: string) => void {
-  let rest = '';
-  return (chunk) => {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) on(line);
-  };
-}
-
-/** One sentence on what went wrong and when, then the last lines of output. */
-function failure(run: CliRun): string {
-  const outcome = run.outcome?.outcome === 'error' ? run.outcome : undefined;
-  const what = outcome?.description ?? outcome?.message ?? `the devcontainer tool ${run.exit}`;
-  const last = run.lines.slice(-SHOWN_LINES).join('\n');
-  return `The devcontainer could not be started: it failed while ${run.phase} (${what.trim().replace(/\.$/, '')}). Correct devcontainer.json (or what it names) and try again.${last ? `\n${last}` : ''}`;
 }
 
 /** Of the host's environment only what the CLI needs: `${localEnv:…}` must not carry a secret into the sandbox. */
