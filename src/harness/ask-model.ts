@@ -59,7 +59,7 @@ export async function askModel(
     await reply.settled();
     const judges = { toolbox, policy: awake.deps.policy, guard: awake.deps.guard };
     const blocks = replyDrafts(awake.state, awake.thread(thread.id), span, got, (index) => reply.id(index), judges);
-    const tripped = tripwires(awake.deps.guard, blocks);
+    const tripped = tripwires(awake.deps.guard, thread.agent.mcp_servers ?? [], blocks);
     // Its end comes last: of a write that the power cuts off, what comes after it would be missing from a reply that counts.
     await awake.append([...blocks, ...tripped, ...settle(awake.state, thread, got.costUsd), end(thread, span, got)]);
   } catch (error) {

@@ -60,11 +60,15 @@ export class Servers {
     }
   }
 
-  /** Whatever asks before it acts on this machine itself, a program that runs from the first message on can't. */
+  /** Whatever asks before it acts on this machine itself: a program that runs from the first message on can't. */
   #neverStarted(server: McpServer): McpFailed | undefined {
-    if (server.type === 'url' || this.#awake.state.environment.config.type !== 'host') return undefined;
-    const message = `MCP server "${server.name}" is not started, because its environment has no sandbox and Drover starts no server’s program on this machine itself`;
-    return new McpFailed('connection', message);
+    const { config, lifetime } = this.#awake.state.environment;
+    if (server.type === 'url' || (config.type !== 'host' && lifetime !== 'call')) return undefined;
+    const why =
+      config.type === 'host'
+        ? 'its environment has no sandbox, and Drover starts no server’s program on this machine itself'
+        : 'a sandbox of its environment lives for one call, and a server’s program has to stay';
+    return new McpFailed('connection', `MCP server "${server.name}" is not started, because ${why}`);
   }
 
   async #tell(id: ThreadId, server: McpServer, answer: McpOffer | McpFailed): Promise<void> {

@@ -1,4 +1,5 @@
 import type { EventId, ThreadId } from '../protocol/ids.ts';
+import type { McpServer } from '../protocol/mcp.ts';
 import { type Draft, draft } from '../protocol/record.ts';
 import type { SecretGuard } from '../vault/guard.ts';
 import type { Awake } from './awake.ts';
@@ -8,9 +9,22 @@ import type { Awake } from './awake.ts';
  * or to carry it on. That pauses the session until a person has looked.
  */
 
-/** Questions about the file tools of a reply that would write a placeholder; none of its calls has run yet. */
-export function tripwires(guard: SecretGuard | undefined, reply: readonly Draft[]): Draft[] {
+/**
+ * Questions about the calls of a reply that would write a placeholder into a file, or send one to an MCP server outside
+ * the sandbox, where nothing puts a value in its place; none of the calls has run yet.
+ */
+export function tripwires(
+  guard: SecretGuard | undefined,
+  servers: readonly McpServer[],
+  reply: readonly Draft[],
+): Draft[] {
   return reply.flatMap(({ event, thread }) => {
+    if (event.type === 'agent.mcp_tool_use' && 'input' in event) {
+      const server = servers.find(({ name }) => name === event.mcp_server_name);
+      if (server?.type !== 'url' || !guard?.holdsPlaceholder(event.input)) return [];
+      const what = `${event.name} would send a credential’s placeholder to the MCP server ${server.name} (${new URL(server.url).host}), where it does not belong. It has not run yet; the real value is not in it.`;
+      return [question(what, event.id, thread)];
+    }
     if (event.type !== 'agent.tool_use' || !('input' in event)) return [];
     if (!guard?.writesPlaceholder(event.name, event.input)) return [];
     const path = typeof event.input.file_path === 'string' ? event.input.file_path : 'a file';

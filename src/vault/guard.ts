@@ -39,6 +39,8 @@ export interface SecretGuard {
   inputProblem(tool: string, input: Record<string, unknown>): string | undefined;
   /** True if there is a placeholder in what a file tool is to write. */
   writesPlaceholder(tool: string, input: Record<string, unknown>): boolean;
+  /** True if there is a placeholder in what is to leave the sandbox's reach. */
+  holdsPlaceholder(input: Record<string, unknown>): boolean;
   /** The first of these files, paths inside the work folder, in which there is a placeholder; null if in none. */
   fileWithPlaceholder(place: WorkPlace, paths: readonly string[]): Promise<string | null>;
 }

@@ -46,6 +46,7 @@ export function createGuard({ redactor, maskKey, workFolder }: GuardOptions): Se
       return `The ${tool} was not run: its input has a mask where the file has a secret, so the secret would be lost. Change only other parts of the file, or leave it to the user.`;
     },
     writesPlaceholder: (tool, input) => WRITERS.has(tool) && hasPlaceholder(JSON.stringify(input)),
+    holdsPlaceholder: (input) => hasPlaceholder(JSON.stringify(input)),
     fileWithPlaceholder: (place, paths) => fileWithPlaceholder(workFolder(place), paths),
   };
 }

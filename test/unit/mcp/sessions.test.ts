@@ -1,10 +1,15 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AgentDefinition } from '../../../src/protocol/agent.ts';
+import { mint } from '../../../src/protocol/ids.ts';
 import { draft } from '../../../src/protocol/record.ts';
 import { pendingApprovals } from '../../../src/session/fold.ts';
+import { openQuestions } from '../../../src/session/fold-question.ts';
 import type { SessionState, ToolCall } from '../../../src/session/state.ts';
 import type { HubOptions } from '../../../src/tools/mcp/hub.ts';
 import { stdioConnector } from '../../../src/tools/mcp/stdio.ts';
+import { createGuard } from '../../../src/vault/outgoing.ts';
+import { placeholderFor } from '../../../src/vault/placeholder.ts';
+import { Redactor } from '../../../src/vault/redactor.ts';
 import { eventsOf } from '../../support/events.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type ServedTool, said, TestMcpServer } from '../../support/mcp-server.ts';
@@ -404,6 +409,22 @@ describe('a call of a server’s tool', () => {
     expect(onlyCall(state).result?.outcome).toBe('unknown');
     expect(state.threads.get(rig.primary)?.interrupted).toBe(true);
     await eventually('the server’s stop', 10_000, async () => stopped || undefined);
+  });
+
+  it('that would carry a placeholder out of the sandbox’s reach stops the session before it is sent', async () => {
+    const wiki = await serve({ echo: {} });
+    const guard = createGuard({
+      redactor: new Redactor(),
+      maskKey: Buffer.from('key'),
+      workFolder: ({ workspaceFolder }) => workspaceFolder,
+    });
+    const rig = await open({ wiki }, { default_config: ALLOW }, {}, { deps: { guard } });
+    const placeholder = placeholderFor(mint.session(), mint.credential());
+    const state = await rig.run(callTask('mcp__wiki__echo', { text: `token ${placeholder}` }));
+    expect(openQuestions(state)[0]?.why).toMatch(
+      /would send a credential’s placeholder to the MCP server wiki \(127\./,
+    );
+    expect(wiki.calls).toEqual([]);
   });
 
   it('is allowed from now on at that address, and not at another of the same name', async () => {
