@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser)('the files of a session, in the panel', { timeout: 
       await panel.settle();
       await panel.picture(`checkpoints-${theme}`);
       const ours = /Changes by|by this|Restore|Fork|put back/;
-      const found = await panel.page.evaluate(lowContrast, theme.startsWith('hc') ? 4.5 : 2.9);
+      const found = await panel.page.evaluate(lowContrast, 4.5);
       expect(found.filter((one) => ours.test(one))).toEqual([]);
       expect(await panel.page.evaluate(nameless)).toEqual([]);
       expect(panel.complaints).toEqual([]);

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { bigOutput, noKey, twoThreads } from '../../fixtures/panel/sessions.ts';
 import { hasBrowser, oneDesk, type PanelDesk, words } from './desk.ts';
-import { lowContrast, nameless } from './readable.ts';
-import { themeKinds } from './themes.ts';
+import { nameless } from './readable.ts';
 
 const focused = (panel: PanelDesk, attribute: string) =>
   panel.page.evaluate((name) => document.activeElement?.getAttribute(name), attribute);
@@ -120,13 +119,4 @@ describe.skipIf(!hasBrowser)('the panel by keyboard and by eye', { timeout: 40_0
       expect(panel.complaints).toEqual([]);
     }
   });
-
-  for (const theme of themeKinds) {
-    it(`can be read in ${theme}`, async () => {
-      const panel = await desk.panel({ theme, height: 2400 });
-      await panel.open(twoThreads());
-      const least = theme.startsWith('hc') ? 4.5 : 2.9;
-      expect(await panel.page.evaluate(lowContrast, least)).toEqual([]);
-    });
-  }
 });

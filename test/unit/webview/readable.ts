@@ -22,16 +22,25 @@ export function nameless(): string[] {
 }
 
 /**
- * Text whose colour differs too little from what is behind it: the ratio and its words. Coloured terminal output is left
- * out: its colours are the theme's own choice for its own terminal. @param least allowed ratio
+ * What differs too little from what is behind it: text, and signs (icons, outlines of what is drawn), for which a ratio of
+ * 3 is enough; each with its ratio and words. Coloured terminal output is left out: its colours are the theme's own
+ * choice for its own terminal. @param least allowed ratio for text
  */
 export function lowContrast(least: number): string[] {
   type Color = [number, number, number, number];
+  // Colours may be mixed in any space: the browser itself is asked what comes out of it.
+  const pixel = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const known = new Map<string, Color>();
   const parse = (text: string): Color => {
-    const srgb = text.startsWith('color(srgb');
-    const numbers = (text.match(/[\d.]+/g) ?? []).map(Number);
-    const [r = 0, g = 0, b = 0, a = 1] = numbers;
-    return srgb ? [r * 255, g * 255, b * 255, a] : [r, g, b, a];
+    const before = known.get(text);
+    if (before) return before;
+    if (!pixel) throw new Error('This browser does not draw.');
+    pixel.clearRect(0, 0, 1, 1);
+    pixel.fillStyle = text;
+    pixel.fillRect(0, 0, 1, 1);
+    const [r = 0, g = 0, b = 0, a = 0] = pixel.getImageData(0, 0, 1, 1).data;
+    known.set(text, [r, g, b, a / 255]);
+    return [r, g, b, a / 255];
   };
   const over = (top: Color, under: Color): Color => {
     const mix = (i: 0 | 1 | 2) => top[i] * top[3] + under[i] * (1 - top[3]);
@@ -47,23 +56,35 @@ export function lowContrast(least: number): string[] {
       value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4;
     return 0.2126 * part(color[0]) + 0.7152 * part(color[1]) + 0.0722 * part(color[2]);
   };
+  const ratioOf = (ink: Color, ground: Color): number => {
+    const [a = 0, b = 0] = [light(ground), light(over(ink, ground))].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  /** How much of an element can be seen, from 0 to 1. */
+  const shown = (element: Element | null): number =>
+    element ? Number(getComputedStyle(element).opacity) * shown(element.parentElement) : 1;
   const found: string[] = [];
-  for (const element of document.querySelectorAll('drover-panel *')) {
-    const words = [...element.childNodes].filter((node) => node.nodeType === 3 && node.textContent?.trim());
-    const box = element.getBoundingClientRect();
-    if (
-      words.length === 0 ||
-      box.width < 2 ||
-      element instanceof SVGElement ||
-      element.closest('.visually-hidden, .grow, :disabled, .terminal [class^="fg-"]')
-    )
-      continue;
-    const ground = behind(element);
-    const ink = over(parse(getComputedStyle(element).color), ground);
-    const [a, b] = [light(ground), light(ink)].sort((x, y) => y - x) as [number, number];
-    const ratio = (a + 0.05) / (b + 0.05);
-    if (ratio < least)
-      found.push(`${ratio.toFixed(2)} ${element.className} ${words[0]?.textContent?.trim().slice(0, 40)}`);
+  const look = (element: Element, colour: string, needed: number, ground: Color) => {
+    const [r, g, b, a] = parse(colour);
+    const ratio = ratioOf([r, g, b, a * shown(element)], ground);
+    const words = (element.textContent || element.parentElement?.textContent || '').trim().slice(0, 40);
+    if (ratio < needed) found.push(`${ratio.toFixed(2)} ${element.getAttribute('class')} ${words}`);
+  };
+  for (const element of document.querySelectorAll('drover-panel *, drover-environment *')) {
+    const style = getComputedStyle(element);
+    const unseen = element.getBoundingClientRect().width < 2 || style.visibility === 'hidden' || shown(element) === 0;
+    if (unseen || element.closest('.visually-hidden, .grow, :disabled, .terminal [class^="fg-"]')) continue;
+    const lane = () => behind(element.closest('svg'));
+    const bar = element.closest('.bar');
+    if (element.matches('.bar :is(rect, path)')) look(element, style.stroke, 3, lane());
+    else if (bar && element.matches('text')) {
+      const rect = bar.querySelector('rect');
+      look(element, style.fill, least, rect ? parse(getComputedStyle(rect).fill) : lane());
+    } else if (element.matches('svg text')) look(element, style.fill, least, lane());
+    else if (element.matches('.swatch')) look(element, style.borderTopColor, 3, behind(element.parentElement));
+    else if (element.matches('.codicon')) look(element, style.color, 3, behind(element));
+    else if ([...element.childNodes].some((node) => node.nodeType === 3 && node.textContent?.trim()))
+      look(element, style.color, least, behind(element));
   }
   return found;
 }
