@@ -87,6 +87,7 @@ export class App {
       secrets: this.secrets,
       reporter: this.reporter,
       extension: this.extension,
+      version: this.version,
       storage: this.storage,
       memory: context.workspaceState,
       sessions: () => this.sessions,

@@ -7,6 +7,7 @@ import type { CommandId } from './command-ids.ts';
 import { deleteSession } from './delete-session.ts';
 import { age, asker, standing, standingText, summary } from './describe.ts';
 import type { LiveSession } from './live-session.ts';
+import { mcpHandlers } from './mcp-commands.ts';
 import { pickModel } from './pick-model.ts';
 import { rebuildSandbox } from './rebuild.ts';
 import { needTrust, Refusal } from './refusal.ts';
@@ -28,6 +29,7 @@ type Handler = (app: App, args: readonly unknown[]) => Promise<void>;
 /** What each command does. A handler throws what a person should read. */
 export const handlers: Record<CommandId, Handler> = {
   ...vaultHandlers,
+  ...mcpHandlers,
 
   async startSession(app) {
     const project = await app.projects.choose();

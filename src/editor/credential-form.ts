@@ -1,24 +1,18 @@
 import * as vscode from 'vscode';
 import {
-  type Credential,
-  CredentialAuth,
+  type CredentialAuth,
   type CredentialDefinition,
   CredentialDefinition as Definition,
   VaultDefinition,
 } from '../protocol/vault.ts';
-import { type SecretValues, valueFields, valueProblem } from '../vault/values.ts';
+import { ask as askBox, askForValues, authProblem, problemOf } from './boxes.ts';
+import { askForMcpLogin, askForServerUrl, type NewCredential } from './mcp-credential.ts';
 
 /*
  * The questions that make a credential: VS Code's own boxes one after the other, checked as they are typed. A value goes
  * from a password box to the vault; no page of ours sees it. Each returns undefined if the person changed their mind.
  */
 
-export interface NewCredential {
-  definition: CredentialDefinition;
-  values: SecretValues;
-}
-
-/** What can be made here. There is no client for MCP servers yet, so there is nothing to keep their tokens for. */
 type Kind = 'environment_variable' | 'git_https' | 'github';
 
 /** Scopes of the GitHub sign-in: what git needs to fetch and push private repositories. */
@@ -39,6 +33,11 @@ export async function askForVault(before?: string): Promise<string | undefined> 
 export async function askForCredential(): Promise<NewCredential | undefined> {
   const kind = await askForKind();
   if (!kind) return undefined;
+  if (kind === 'mcp') {
+    const url = await askForServerUrl();
+    const login = url && (await askForMcpLogin(url));
+    return login && login !== 'none' ? login : undefined;
+  }
   const definition = await forms[kind]();
   if (!definition) return undefined;
   const stored = definition.source?.type !== 'authentication_provider';
@@ -46,26 +45,8 @@ export async function askForCredential(): Promise<NewCredential | undefined> {
   return values && { definition, values };
 }
 
-/** Each value of a credential, in password boxes. */
-export async function askForValues(auth: Credential['auth']): Promise<SecretValues | undefined> {
-  const values: Record<string, string> = {};
-  for (const { name, label } of valueFields(auth)) {
-    const value = await vscode.window.showInputBox({
-      title: `Drover: ${label}`,
-      password: true,
-      ignoreFocusOut: true,
-      prompt: 'Goes into VS Code’s secret storage and is never shown again. The sandbox gets a placeholder.',
-      validateInput: (typed) => (typed ? valueProblem(auth, name, typed.trim()) : undefined),
-    });
-    const trimmed = value?.trim();
-    if (!trimmed) return undefined;
-    values[name] = trimmed;
-  }
-  return values;
-}
-
-async function askForKind(): Promise<Kind | undefined> {
-  const kinds: { label: string; detail: string; what: Kind }[] = [
+async function askForKind(): Promise<Kind | 'mcp' | undefined> {
+  const kinds: { label: string; detail: string; what: Kind | 'mcp' }[] = [
     {
       label: '$(symbol-variable) Environment variable',
       detail:
@@ -81,6 +62,11 @@ async function askForKind(): Promise<Kind | undefined> {
       label: '$(git-branch) Git over https',
       detail: 'A user and a token for one host.',
       what: 'git_https',
+    },
+    {
+      label: '$(plug) MCP server',
+      detail: 'A login in the browser or a token. It goes to that server alone, from outside the sandbox.',
+      what: 'mcp',
     },
   ];
   const picked = await vscode.window.showQuickPick(kinds, { title: 'Drover: what is the secret for?' });
@@ -157,32 +143,7 @@ async function askForPlace(): Promise<Place> {
   return picked?.place;
 }
 
-async function ask(
-  prompt: string,
-  placeHolder: string,
-  problem: (typed: string) => string | undefined,
-): Promise<string | undefined> {
-  const typed = await vscode.window.showInputBox({
-    title: 'Drover: a new credential',
-    prompt,
-    placeHolder,
-    ignoreFocusOut: true,
-    validateInput: (text) => (text ? problem(text) : undefined),
-  });
-  return typed?.trim() || undefined;
-}
+const ask = (prompt: string, placeHolder: string, problem: (typed: string) => string | undefined) =>
+  askBox({ title: 'Drover: a new credential', prompt, placeHolder, problem });
 
 const checked = (auth: CredentialAuth): CredentialDefinition => Definition.parse({ auth });
-
-const authProblem = (auth: object, path: readonly string[]): string | undefined =>
-  problemOf(CredentialAuth, auth, path);
-
-interface Checks {
-  safeParse(value: unknown): { error?: { issues: { path: PropertyKey[]; message: string }[] } | undefined };
-}
-
-/** What is wrong below `path`, if anything; what has not been asked for yet does not matter. */
-function problemOf(schema: Checks, value: unknown, path: readonly string[]): string | undefined {
-  const issues = schema.safeParse(value).error?.issues ?? [];
-  return issues.find((issue) => path.every((name, index) => issue.path[index] === name))?.message;
-}

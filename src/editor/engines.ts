@@ -23,6 +23,8 @@ export interface EngineHost {
   secrets: Secrets;
   reporter: Reporter;
   extension: vscode.Uri;
+  /** Of this extension. */
+  version: string;
   storage: vscode.Uri;
   memory: vscode.Memento;
   sessions(): Sessions;
@@ -70,6 +72,10 @@ export class Engines {
         upstreamProxy: () => settings(project.uri).httpProxy || undefined,
         privateRanges: settings(project.uri).privateRanges,
       },
+      mcpTokens: (ids) => ({
+        tokenFor: async (url) => (await secrets.mcpLogins(project.store.root)).tokens(ids).tokenFor(url),
+      }),
+      version: this.#host.version,
       limits: () => settings(project.uri).sandboxes,
       defaultImage: settings(project.uri).defaultImage,
       onProgress: (session, line) => {

@@ -5,6 +5,7 @@ import { openCatalog } from '../log/catalog.ts';
 import { type Disposable, Emitter } from '../protocol/disposable.ts';
 import type { Draft } from '../protocol/record.ts';
 import { Door } from '../vault/door.ts';
+import type { McpLogins } from '../vault/mcp-tokens.ts';
 import { Redactor } from '../vault/redactor.ts';
 import { type Accounts, type SecretStore, Vaults } from '../vault/vault.ts';
 import type { SecretKey } from './secret-key.ts';
@@ -28,6 +29,7 @@ export class Secrets implements Disposable {
   readonly redactor = new Redactor();
   readonly #host: SecretsHost;
   readonly #vaults = new Map<string, Promise<Vaults>>();
+  readonly #logins = new Map<string, Promise<McpLogins>>();
   readonly #ready = new Map<string, Promise<void>>();
   readonly #changed = new Emitter<void>();
   /** Some vault may have changed, in this window or another. */
@@ -46,6 +48,18 @@ export class Secrets implements Disposable {
     const opening = this.#open(root);
     this.#vaults.set(root, opening);
     opening.catch(() => this.#vaults.delete(root));
+    return opening;
+  }
+
+  /** The logins for MCP servers in the vaults of a folder; loaded on need. */
+  mcpLogins(root: string): Promise<McpLogins> {
+    const known = this.#logins.get(root);
+    if (known) return known;
+    const opening = Promise.all([this.vaults(root), import('../vault/mcp-tokens.ts')]).then(
+      ([vaults, { McpLogins: Loaded }]) => new Loaded(vaults),
+    );
+    this.#logins.set(root, opening);
+    opening.catch(() => this.#logins.delete(root));
     return opening;
   }
 
@@ -104,7 +118,7 @@ export class Secrets implements Disposable {
   async #open(root: string): Promise<Vaults> {
     const { vaults: records } = await openCatalog(root);
     const { storage: secrets, accounts } = this.#host;
-    return new Vaults({ records, secrets, accounts, redactor: this.redactor });
+    return new Vaults({ records, secrets, accounts, redactor: this.redactor, onRefreshFailed: () => this.changed() });
   }
 
   /** A catalog or a keyring that can't be read has nothing that could be used either, so it keeps nobody from working. */

@@ -100,7 +100,7 @@ export async function createSession(project: Project, wanted: NewSession): Promi
 
 /** An agent as the session keeps it; one that leaves the model to the settings gets the one that is set now. */
 export function agentSnapshot(agent: Agent, project: Project): AgentSnapshot {
-  const { name, description, system, tools, multiagent, metadata, id, version } = agent;
+  const { name, description, system, tools, mcp_servers, multiagent, metadata, id, version } = agent;
   const model = modelId(agent) === DEFAULT_MODEL ? settings(project.uri).model || DEFAULT_MODEL : agent.model;
   return {
     name,
@@ -110,6 +110,7 @@ export function agentSnapshot(agent: Agent, project: Project): AgentSnapshot {
     ...(description ? { description } : {}),
     ...(system ? { system } : {}),
     ...(tools ? { tools } : {}),
+    ...(mcp_servers ? { mcp_servers } : {}),
     ...(multiagent ? { multiagent } : {}),
     ...(metadata ? { metadata } : {}),
   };
@@ -136,13 +137,16 @@ async function chooseAgent(all: readonly Agent[], project: Project): Promise<Age
     there.map((agent) => ({
       label: agent.name,
       description: modelId(agentSnapshot(agent, project)),
-      detail: agent.description ?? '',
+      detail: [agent.description, servers(agent)].filter(Boolean).join(' · '),
       agent,
     })),
     { title: `Drover: which agent?${missing}`, ignoreFocusOut: true },
   );
   return picked?.agent;
 }
+
+const servers = ({ mcp_servers: all = [] }: Agent): string =>
+  all.length > 0 ? `$(plug) ${all.map(({ name }) => name).join(', ')}` : '';
 
 async function chooseEnvironment(all: readonly Environment[], project: Project): Promise<Environment | undefined> {
   const there = all.filter((environment) => environment.archived_at === null);

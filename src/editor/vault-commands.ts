@@ -1,9 +1,12 @@
 import * as vscode from 'vscode';
-import type { CredentialId, VaultId } from '../protocol/ids.ts';
+import type { VaultId } from '../protocol/ids.ts';
 import { type Credential, credentialName, type Vault } from '../protocol/vault.ts';
+import type { McpLogins } from '../vault/mcp-tokens.ts';
 import type { Vaults } from '../vault/vault.ts';
 import type { App } from './app.ts';
-import { askForCredential, askForValues, askForVault } from './credential-form.ts';
+import { askForValues } from './boxes.ts';
+import { askForCredential, askForVault } from './credential-form.ts';
+import { askForNewLogin } from './mcp-credential.ts';
 import type { Project } from './project.ts';
 import { Refusal } from './refusal.ts';
 import { boundTo, type VaultNode } from './vault-tree.ts';
@@ -64,10 +67,26 @@ export const vaultHandlers = {
     if (credential.source?.type === 'authentication_provider') {
       throw new Refusal('Its value comes from a sign-in of VS Code’s; sign out and in there to change it.');
     }
-    const values = await askForValues(credential.auth);
-    if (!values) return;
-    await vaults.rotate(credential.id, values);
+    const { auth } = credential;
+    const anew = auth.type === 'mcp_oauth' ? await askForNewLogin(auth) : { values: await askForValues(auth) };
+    if (!anew?.values) return;
+    await vaults.rotate(credential.id, anew.values, 'auth' in anew ? anew.auth : undefined);
     app.secrets.changed();
+  },
+
+  async checkCredential(app, args) {
+    const { logins, credential } = (await credentialIn(app, args, isMcp)) ?? {};
+    if (!logins || !credential) return;
+    const name = credentialName(credential);
+    const { checkLogin } = await import('../vault/mcp-check.ts');
+    const { status, said } = await vscode.window.withProgress(
+      { location: vscode.ProgressLocation.Notification, title: `Checking “${name}”…` },
+      async () => checkLogin(await logins(), credential),
+    );
+    app.secrets.changed();
+    const message = `“${name}”: ${status}. ${said}`;
+    if (status === 'valid') void vscode.window.showInformationMessage(message);
+    else void vscode.window.showWarningMessage(message);
   },
 
   async archiveCredential(app, args) {
@@ -118,44 +137,80 @@ async function sure(message: string, detail: string, go: string): Promise<boolea
   return (await vscode.window.showWarningMessage(message, { modal: true, detail }, go)) === go;
 }
 
-async function vaultIn(app: App, [row]: readonly unknown[]): Promise<{ vaults: Vaults; vault: Vault } | undefined> {
-  if (isRow(row) && row.kind === 'vault') return { vaults: await vaultsOf(app, row.project), vault: row.vault };
+async function vaultIn(app: App, [row]: readonly unknown[]) {
+  if (isRow(row) && row.kind === 'vault') return inProject(app, row.project, row.vault);
   const project = await app.projects.choose();
   if (!project) return undefined;
-  const vaults = await vaultsOf(app, project);
-  const all = vaults.vaults();
+  const all = (await vaultsOf(app, project)).vaults();
   if (all.length === 0) {
     throw new Refusal(`${project.name} has no vault yet.`, [{ title: 'Add Vault', command: 'drover.addVault' }]);
   }
   const [only] = all;
-  if (only && all.length === 1) return { vaults, vault: only };
+  if (only && all.length === 1) return inProject(app, project, only);
+  const vaults = await vaultsOf(app, project);
   const picked = await vscode.window.showQuickPick(
     all.map((vault) => ({ label: vault.display_name, detail: contents(vaults, vault), vault })),
     { title: 'Drover: which vault?' },
   );
-  return picked && { vaults, vault: picked.vault };
+  return picked && inProject(app, project, picked.vault);
 }
 
+const inProject = async (app: App, project: Project, vault: Vault) => ({
+  vaults: await vaultsOf(app, project),
+  vault,
+  logins: () => app.secrets.mcpLogins(project.store.root),
+});
+
+type Row = vscode.QuickPickItem & { vault?: Vault };
+
+/** The vault for a new credential: the only one, the picked one, or a new one. Undefined if the person changed their mind. */
+export async function vaultForNew(vaults: Vaults): Promise<Vault | undefined> {
+  const all = vaults.vaults();
+  const rows: Row[] = all.map((vault) => ({
+    label: `$(lock) ${vault.display_name}`,
+    detail: contents(vaults, vault),
+    vault,
+  }));
+  if (all.length > 0) {
+    const fresh: Row = { label: '$(add) A new vault…' };
+    const title = 'Drover: into which vault?';
+    const picked = await vscode.window.showQuickPick([...rows, fresh], { title, ignoreFocusOut: true });
+    if (picked !== fresh) return picked?.vault;
+  }
+  const display_name = await askForVault();
+  return display_name ? vaults.createVault({ display_name }) : undefined;
+}
+
+interface Found {
+  vaults: Vaults;
+  credential: Credential;
+  logins: () => Promise<McpLogins>;
+}
+
+/** @param wanted which ones are offered */
 async function credentialIn(
   app: App,
   args: readonly unknown[],
-): Promise<{ vaults: Vaults; credential: { id: CredentialId } & Credential } | undefined> {
+  wanted: (credential: Credential) => boolean = () => true,
+): Promise<Found | undefined> {
   const [row] = args;
   if (isRow(row) && row.kind === 'credential') {
-    return { vaults: await vaultsOf(app, row.project), credential: row.credential };
+    const { project, credential } = row;
+    const { root } = project.store;
+    return { vaults: await vaultsOf(app, project), credential, logins: () => app.secrets.mcpLogins(root) };
   }
   const found = await vaultIn(app, args);
   if (!found) return undefined;
+  const there = found.vaults.living([found.vault.id]).filter(wanted);
+  if (there.length === 0) throw new Refusal(`“${found.vault.display_name}” has no such credential.`);
   const picked = await vscode.window.showQuickPick(
-    found.vaults.living([found.vault.id]).map((credential) => ({
-      label: credentialName(credential),
-      description: boundTo(credential),
-      credential,
-    })),
+    there.map((credential) => ({ label: credentialName(credential), description: boundTo(credential), credential })),
     { title: `Drover: which credential of “${found.vault.display_name}”?` },
   );
-  return picked && { vaults: found.vaults, credential: picked.credential };
+  return picked && { ...found, credential: picked.credential };
 }
+
+const isMcp = ({ auth }: Credential): boolean => 'mcp_server_url' in auth;
 
 const isRow = (value: unknown): value is VaultNode =>
   typeof value === 'object' &&

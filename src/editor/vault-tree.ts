@@ -65,9 +65,16 @@ function credentialItem({ credential, hasValue }: Extract<VaultNode, { kind: 'cr
   const archived = credential.archived_at !== null;
   const warning = new vscode.ThemeIcon('warning', new vscode.ThemeColor('list.warningForeground'));
   item.id = credential.id;
-  item.description = archived ? 'archived' : hasValue ? boundTo(credential) : 'has no value';
-  item.iconPath = archived ? new vscode.ThemeIcon('archive') : hasValue ? icons[credential.auth.type] : warning;
-  item.contextValue = archived ? 'credential:archived' : `credential:${credential.source?.type ?? 'stored'}`;
+  const over = credential.refresh_failed_at !== undefined;
+  item.description = archived ? 'archived' : !hasValue ? 'has no value' : over ? 'log in again' : boundTo(credential);
+  item.iconPath = archived
+    ? new vscode.ThemeIcon('archive')
+    : hasValue && !over
+      ? icons[credential.auth.type]
+      : warning;
+  const kind = credential.source?.type ?? 'stored';
+  const mcp = 'mcp_server_url' in credential.auth ? ':mcp' : '';
+  item.contextValue = archived ? 'credential:archived' : `credential:${kind}${mcp}`;
   item.tooltip = tooltip(credential, hasValue);
   item.accessibilityInformation = { label: `${credentialName(credential)}, ${item.description}` };
   return item;
@@ -108,11 +115,19 @@ function tooltip(credential: Credential, hasValue: boolean): vscode.MarkdownStri
   if (auth.type === 'environment_variable') rows.push(['Put into', injectedInto(auth.injection_location)]);
   const place = source?.type === 'authentication_provider' ? `the ${source.provider_id} sign-in` : 'the secret storage';
   if (credential.archived_at === null) rows.push(['Value', hasValue ? `in ${place}` : `none in ${place}`]);
+  if (auth.type === 'mcp_oauth') rows.push(['Renewed', renewal(credential)]);
   rows.push(['Changed', new Date(credential.updated_at).toLocaleString()]);
   const text = new vscode.MarkdownString();
   text.appendMarkdown('**').appendText(credentialName(credential)).appendMarkdown('**\n\n');
   for (const [name, value] of rows) text.appendText(`${name}: ${value}`).appendMarkdown('  \n');
   return text;
+}
+
+function renewal({ auth, refresh_failed_at: failed }: Credential): string {
+  if (failed) return `no more since ${new Date(failed).toLocaleString()}; log in again with Rotate Credential`;
+  if (auth.type !== 'mcp_oauth') return 'never';
+  const until = auth.expires_at ? `, good until ${new Date(auth.expires_at).toLocaleString()}` : '';
+  return (auth.refresh ? `by itself, at ${new URL(auth.refresh.token_endpoint).host}` : 'by a new login alone') + until;
 }
 
 function injectedInto(location: { header?: boolean | undefined; body?: boolean | undefined } | undefined): string {

@@ -1,6 +1,7 @@
 import { mint } from '../protocol/ids.ts';
 import {
   Credential,
+  type CredentialAuth,
   CredentialDefinition,
   credentialKey,
   credentialName,
@@ -103,11 +104,26 @@ export class VaultRecords {
     });
   }
 
-  /** Notes that the value was put in anew. */
-  async touchCredential(id: string): Promise<Credential> {
+  /** Notes that the value was put in anew, and how it is renewed from now on. What it is for stays. */
+  async touchCredential(id: string, auth?: CredentialAuth): Promise<Credential> {
+    return this.#file.update(({ credentials }) => {
+      const { refresh_failed_at: _, ...before } = this.#entries.living(Credential, credentials, id);
+      const after = { ...before, auth: auth ?? before.auth, updated_at: this.#now() };
+      check(CredentialDefinition, after, 'credential');
+      if (after.auth.type !== before.auth.type || credentialKey(after) !== credentialKey(before)) {
+        throw new CatalogError(
+          `“${credentialName(before)}” was left as it is: what a credential is for can’t be changed; make another one.`,
+        );
+      }
+      return replace(credentials, after);
+    });
+  }
+
+  /** Notes that its token can be renewed no more, until a value is put in anew. */
+  async refreshFailed(id: string): Promise<Credential> {
     return this.#file.update(({ credentials }) => {
       const before = this.#entries.living(Credential, credentials, id);
-      return replace(credentials, { ...before, updated_at: this.#now() });
+      return replace(credentials, { ...before, refresh_failed_at: this.#now() });
     });
   }
 

@@ -21,7 +21,17 @@ const BoundHost = z
   )
   .refine((host) => !/^\*\.[^.]+$/.test(host), 'a whole top-level domain is too wide');
 
-const McpServerUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https address' });
+/** True where a secret may be sent: over https, or to this machine itself. */
+export function maySendSecret(url: string): boolean {
+  const { protocol, hostname } = URL.parse(url) ?? {};
+  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname ?? ''));
+}
+
+/** Where a token goes. */
+const TokenUrl = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https address', abort: true })
+  .refine((url) => !/^https?:\/\/[^/?#]*@/i.test(url), 'must hold no login')
+  .refine(maySendSecret, 'must be https unless it is on this machine: a token goes there');
 
 const OneLine = (max: number) =>
   z
@@ -51,7 +61,7 @@ const CredentialNetworking = z.discriminatedUnion('type', [
 
 /** How a new access token is had for an old one. The refresh token and the client's secret are values. */
 const OauthRefresh = z.object({
-  token_endpoint: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }),
+  token_endpoint: TokenUrl,
   client_id: OneLine(512),
   scope: OneLine(2048).optional(),
   resource: OneLine(2048).optional(),
@@ -67,10 +77,10 @@ export const CredentialAuth = z.discriminatedUnion('type', [
     /** Where the proxy puts the value in. Absent = in headers only. */
     injection_location: z.object({ header: z.boolean().optional(), body: z.boolean().optional() }).optional(),
   }),
-  z.object({ type: z.literal('static_bearer'), mcp_server_url: McpServerUrl }),
+  z.object({ type: z.literal('static_bearer'), mcp_server_url: TokenUrl }),
   z.object({
     type: z.literal('mcp_oauth'),
-    mcp_server_url: McpServerUrl,
+    mcp_server_url: TokenUrl,
     expires_at: z.iso.datetime().optional(),
     refresh: OauthRefresh.optional(),
   }),
@@ -85,6 +95,7 @@ export const CredentialAuth = z.discriminatedUnion('type', [
   }),
 ]);
 export type CredentialAuth = z.infer<typeof CredentialAuth>;
+export type McpOauth = Extract<CredentialAuth, { type: 'mcp_oauth' }>;
 
 /**
  * Where the value is. `stored`: in the editor's secret storage, under the credential's id. `authentication_provider`:
@@ -136,6 +147,8 @@ export const Credential = CredentialDefinition.extend({
   updated_at: z.string(),
   /** Archived: the value is gone for good, the record stays. */
   archived_at: z.string().nullable(),
+  /** When its token could be renewed no more: the person has to log in anew. Absent = it can, or needs not be. */
+  refresh_failed_at: z.string().optional(),
 });
 export type Credential = z.infer<typeof Credential>;
 

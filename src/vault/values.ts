@@ -59,6 +59,8 @@ export function valueProblem(auth: CredentialAuth, name: string, value: string):
   if (!bodyOnly && /\p{Cc}/u.test(value)) return 'A secret that goes into a header must be one line.';
   if (auth.type !== 'environment_variable' && name !== 'client_secret' && /\s/.test(value))
     return 'A token has no spaces in it.';
+  if ('mcp_server_url' in auth && name !== 'client_secret' && !/^[\x21-\x7e]*$/.test(value))
+    return 'A token has plain letters, digits and signs only.';
   return undefined;
 }
 

@@ -3,6 +3,7 @@ import { messageOf } from '../protocol/errors.ts';
 import type { CredentialId, VaultId } from '../protocol/ids.ts';
 import {
   type Credential,
+  type CredentialAuth,
   type CredentialDefinition,
   credentialName,
   type Vault,
@@ -35,7 +36,8 @@ export interface VaultRecords {
   archiveVault(id: string): Promise<Vault>;
   deleteVault(id: string): Promise<void>;
   createCredential(vault: string, definition: CredentialDefinition): Promise<Credential>;
-  touchCredential(id: string): Promise<Credential>;
+  touchCredential(id: string, auth?: CredentialAuth): Promise<Credential>;
+  refreshFailed(id: string): Promise<Credential>;
   archiveCredential(id: string): Promise<Credential>;
   deleteCredential(id: string): Promise<void>;
 }
@@ -46,6 +48,8 @@ export interface VaultParts {
   accounts: Accounts;
   /** Knows each value before anybody else gets it. */
   redactor: Redactor;
+  /** Told when a login has turned out to be over, which nobody did by hand. */
+  onRefreshFailed?: () => void;
 }
 
 const PREFIX = 'drover.credential.';
@@ -62,9 +66,11 @@ export class Vaults implements Disposable {
   readonly #accounts: Accounts;
   readonly #redactor: Redactor;
   readonly #listening: Disposable;
+  readonly #onRefreshFailed: () => void;
   #loaded: Promise<void> | undefined;
 
-  constructor({ records, secrets, accounts, redactor }: VaultParts) {
+  constructor({ records, secrets, accounts, redactor, onRefreshFailed }: VaultParts) {
+    this.#onRefreshFailed = onRefreshFailed ?? (() => undefined);
     this.#records = records;
     this.#secrets = secrets;
     this.#accounts = accounts;
@@ -118,13 +124,23 @@ export class Vaults implements Disposable {
     return credential;
   }
 
-  /** Puts a new value in. What was there before is gone; it stays known to the redactor while this window lives. */
-  async rotate(id: CredentialId, values: SecretValues): Promise<Credential> {
+  /**
+   * Puts a new value in. What was there before is gone; it stays known to the redactor while this window lives.
+   * @param auth how it is renewed from now on; absent: as before, and nobody knows when an OAuth token expires
+   */
+  async rotate(id: CredentialId, values: SecretValues, auth?: CredentialAuth): Promise<Credential> {
     const credential = this.#need(id);
     if (!isStored(credential)) throw new VaultError('Its value comes from the sign-in; sign in anew to change it.');
-    checkValues(credential.auth, values);
+    const renewed = auth ?? withoutExpiry(credential.auth);
+    checkValues(renewed, values);
     await this.#put(credential, values);
-    return this.#records.touchCredential(id);
+    return this.#records.touchCredential(id, renewed);
+  }
+
+  /** The token can be renewed no more: until a value is put in anew, the person is asked to. */
+  async refreshFailed(id: CredentialId): Promise<void> {
+    await this.#records.refreshFailed(id);
+    this.#onRefreshFailed();
   }
 
   /** For good: the value is gone, the record stays. */
@@ -162,14 +178,19 @@ export class Vaults implements Disposable {
    * Throws `VaultError` if there is none.
    */
   async value(id: CredentialId): Promise<string> {
+    const { credential, values } = await this.open(id);
+    return values[valueFields(credential.auth)[0].name] ?? '';
+  }
+
+  /** As `value`, with all that is kept for a credential: for what renews it. */
+  async open(id: CredentialId): Promise<{ credential: Credential; values: SecretValues }> {
     const credential = this.#need(id);
     const values = await this.#values(credential);
-    const value = values?.[valueFields(credential.auth)[0].name];
-    if (value === undefined) {
+    if (values?.[valueFields(credential.auth)[0].name] === undefined) {
       const how = isStored(credential) ? 'put its value in anew' : 'sign in again';
       throw new VaultError(`“${credentialName(credential)}” has no value here, so nothing was sent with it; ${how}.`);
     }
-    return value;
+    return { credential, values };
   }
 
   /** Living credentials of these vaults, those of the first vault first. */
@@ -245,6 +266,12 @@ export class Vaults implements Disposable {
 }
 
 const isStored = ({ source }: CredentialDefinition): boolean => (source?.type ?? 'stored') === 'stored';
+
+function withoutExpiry(auth: CredentialAuth): CredentialAuth {
+  if (auth.type !== 'mcp_oauth') return auth;
+  const { expires_at: _, ...rest } = auth;
+  return rest;
+}
 
 function parse(text: string): SecretValues | undefined {
   try {
