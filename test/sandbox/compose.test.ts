@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureTinyImage } from '../../scripts/image.mjs';
+import { mint } from '../../src/protocol/ids.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import { type Available, describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { makeImages, makeRig, type Rig, sh, TINY, textOf } from './rig.ts';
@@ -72,6 +74,10 @@ volumes: { data: {} }
       );
       expect(textOf(seen.stdout)).toBe('made\nbuilt\nblue dark 5$\n');
       expect(seen.exitCode).not.toBe(0);
+      const argv = ['sh', '-c', 'pwd; echo "$COLOUR $SHADE"; read line; echo "heard $line"'];
+      const server = await sandbox.open({ executionId: mint.execution(), argv });
+      server.stdin.write('hello\n');
+      expect(await text(server.stdout)).toBe('/work\nblue dark\nheard hello\n');
       const status = textOf((await sh(sandbox, 'cat /proc/self/status')).stdout);
       expect(status).toMatch(/^CapBnd:\t0000000000000000$/m);
       expect(status).toMatch(/^NoNewPrivs:\t1$/m);

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -185,7 +186,6 @@ describeWith(engine, 'a server in a container', () => {
     });
 
     it('is not guarded any more does nothing, and ends when it is asked', async () => {
-      const { execFileSync } = await import('node:child_process');
       execFileSync('git', ['-C', rig.workspace, 'init', '--quiet']);
       const sandbox = await rig.provider.acquire(rig.owner(image));
       const { transport, ask } = await connectTo(sandbox);
@@ -217,6 +217,25 @@ describeWith(engine, 'a server in a container', () => {
 
 describeWith(osSandbox, 'a server in the operating system’s own sandbox', () => {
   servers({ type: 'os' }, { env: ENV });
+
+  it('ends when it is asked and what its mounts covered is another file by now', async () => {
+    const rig = await makeRig({ env: ENV });
+    try {
+      execFileSync('git', ['-C', rig.workspace, 'init', '--quiet']);
+      const sandbox = await rig.provider.acquire(rig.owner({ type: 'os' }));
+      const { transport, ask } = await connectTo(sandbox);
+      await ask('write', { path: 'fine.txt' });
+      execFileSync('git', ['-C', rig.workspace, 'config', 'user.name', 'Somebody Else']);
+      await expect(ask('write', { path: '.git/config' })).rejects.toThrow(/write-protected has changed/);
+      expect(transport.whyClosed).toMatch(/was ended: what is write-protected has changed\.$/);
+      const again = await connectTo(sandbox);
+      await expect(again.ask('write', { path: '.git/config' })).rejects.toThrow();
+      expect(execFileSync('git', ['-C', rig.workspace, 'config', 'user.name']).toString()).toBe('Somebody Else\n');
+    } finally {
+      await rig.provider.remove(rig.owner({ type: 'os' }), 'the test is over');
+      await rig.clear();
+    }
+  });
 });
 
 describe('a server in an environment of type host', () => {
