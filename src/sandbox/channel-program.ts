@@ -2,21 +2,24 @@
  * The programs that stay inside a sandbox as long as somebody is connected to it. They need `sh` and coreutils (or
  * busybox), nothing else; where there is bash they are run by it, because it can start a process group without help.
  *
- * Two shells share the work. The server reads requests from standard input and starts what they ask for; the writer is
- * the only one that writes to standard output, so that answers never mix. Everybody tells the writer what happened in
- * lines through a named pipe: such a line is written whole or not at all.
+ * Two shells share the work. The server reads requests from standard input and starts what they ask for; the writer
+ * writes to standard output, so that answers never mix. Everybody tells the writer what happened in lines through a
+ * named pipe: such a line is written whole or not at all. So is the one line that others write to standard output: the
+ * end of a command without output. It begins with a random word that the host has chosen and finds also between bytes.
  *
- * Of every command files stay in <base>/exec, which is how one who was not there finds out what became of it. <id> is
- * made by whoever comes first: the one who runs it, or one who asks or ends it before, and then it never will run. It
- * only grows, by whole lines:
+ * Of every command files stay, which is how one who was not there finds out what became of it. <live>/<id> is made by
+ * whoever comes first: the one who runs it, or one who asks or ends it before, and then it never will run. It only
+ * grows, by whole lines:
  *   begun <pid> <birth> <slot> <seconds> <from>   the shell that waits for the command, and where its output is
  *   pid <pid> <birth>                             the command's process group
  *   ended cancelled|timed_out                     who asked for its end
  *   rc <ended> <code> <from> <to>                 its end
+ * <live> is <base>/exec, or where there is bash a folder of /dev/shm. That is empty after a restart of the container;
+ * what begun and rc said is then in <base>/exec/<slot>.id.
  * <slot>.out and <slot>.err are plain files, so that a server it leaves in the background holds nothing up.
  *
- * A fork costs half a millisecond, with another program 1.2, a new file 0.3: the way of a call is made of what a shell
- * does by itself, and the files for the next call's output are made before it comes.
+ * A fork costs half a millisecond, with another program 1.2, a new file 0.3, one in memory 0.03: the way of a call is
+ * made of what a shell does by itself, and the files for the next call's output are made before it comes.
  * A bash that can't fork, because there may be no more processes, sleeps for up to 15 s in all and tries again; SIGCHLD
  * ends such a sleep and the attempt with it. A third shell, that never forks, sends it to the two when nothing was heard
  * for a second: else the order to end the command that took all the processes would wait for its end.
@@ -57,20 +60,24 @@ try() { _got=; { _got=yes; echo "$1" >&4; } 4>"$_e"; }
 claim() {
   set -C
   try "$1"
-  if [ -z "$_got" ] && [ ! -d "$_base/exec" ]; then mkdir -p "$_base/exec"; try "$1"; fi
+  if [ -z "$_got" ] && [ ! -d "$_live" ]; then mkdir -p "$_live"; try "$1"; fi
   if [ -z "$_got" ]; then if [ -s "$_e" ]; then echo "N $_id decided"; else echo "N $_id full"; fi >&$_say; return 1; fi
   set +C
 }
 over() {
   now; facts "$_e"
-  echo "rc \${_stop:-exited} $_code $_from $_up" >>"$_e"
-  echo "e $_id \${_stop:-exited} $_code $_from $_up $_slot $_nonce $_head"
+  _end="\${_stop:-exited} $_code $_from $_up"
+  echo "rc $_end" >>"$_e"
+  # Where there is no output, nothing has to be sent before.
+  if [ -n "$_mark" ] && [ ! -s "$_o.out" ] && [ ! -s "$_o.err" ]; then echo "$_mark$_id $_end" >&4; echo "d $_id"
+  else echo "e $_id $_end $_slot $_nonce $_head"; fi
 }
-_say=1
+_say=1 _mark=
 one() {
-  _e=$_base/exec/$_id _o=$_base/exec/$_slot
+  _e=$_live/$_id _o=$_base/exec/$_slot
   born self; _from=$_born
   claim "begun $_pid $_born $_slot $_seconds $_from" || exit 125
+  [ "$_live" = "$_base/exec" ] || echo "begun $_pid $_born $_slot $_seconds $_from $_id" >"$_o.id"
   if [ -n "$BASH_VERSION" ]; then
     set -m
     (
@@ -79,7 +86,7 @@ one() {
       [ -z "$_env" ] || eval "$_env"
       [ -n "$_ours" ] || exec "$@"
       _script=$3; shift 4; eval "$_script"
-    ) <"$_in" >>"$_o.out" 7>&- &
+    ) <"$_in" >>"$_o.out" 4>&- 7>&- &
     _c=$!; set +m
     # Whoever ends it now finds it here, or has said so before we look.
     ! born $_c || echo "pid $_c $_born" >>"$_e"
@@ -91,19 +98,37 @@ one() {
     _code=$?
   fi
   over
+  [ "$_live" = "$_base/exec" ] || echo "rc $_end" >>"$_o.id"
 }
 `;
 
 /*
  * The same, by two shells that are there before the command is known, and one of them in the process group that it will
- * have: nothing is left to be forked then. Bash only. Until the command comes that one reads the requests in the server's
- * place: no shell has to pass it on. To the server it speaks through a pipe, 7:
+ * have: nothing is left to be forked then. Bash only. Until the command comes that one reads the requests in the
+ * server's place: no shell has to pass it on. To the server it speaks through a pipe, 7:
  *   h           it is ready, and reads from now on
  *   b …         it begins a command; the server reads again
  *   q           nobody is connected any more
  * or a request that is not for it, which is the last it has read. When the pipe ends without a word it was killed.
  */
 const SPARE = `
+# After a restart of the container, what is on the disk says which commands had begun.
+quickly() {
+  _there=/dev/shm/drover\${_base//\\//-}
+  if [ ! -e "$_there" ]; then
+    [ -w /dev/shm ] && mkdir -m 700 "$_there.$$" || return
+    for _i in "$_base"/exec/*; do
+      [ -e "$_i" ] || continue
+      case \${_i##*/} in
+      *.id) facts "$_i"; set -- $_by; [ -z "$6" ] || echo "begun $_by$_nl\${_end:+rc $_end}" >"$_there.$$/$6" ;;
+      *.*) ;;
+      *) ln -s "$_i" "$_there.$$" ;;
+      esac
+    done
+    mv -T "$_there.$$" "$_there" || rm -rf "$_there.$$"
+  fi
+  [ ! -d "$_there" ] || [ ! -w "$_there" ] || _live=$_there
+}
 spare() {
   _o=$_base/exec/$_slot
   # Written over later: on a full disk nothing could be added.
@@ -131,11 +156,11 @@ spare() {
     [ -n "$_begins" ] && IFS= read -r -N "$_more" _text || { echo q >&7; exit; }
     eval "$_text"
     if [ -n "$_given" ]; then _in=$_o.in; printf %s "$_given" >"$_in" || { echo "N $_id full" >&5; refused; }; fi
-    now; _from=$_up _e=$_base/exec/$_id
+    now; _from=$_up _e=$_live/$_id
     claim "begun $_waiter $_slot $_seconds $_from\${_nl}pid $_pid $_born" || refused
-    echo "$_id $_from $_nonce $_head" >&9
+    echo "begun $_waiter $_slot $_seconds $_from $_id $_nonce $_head" >&9
     echo "b $_id $_nonce $_head" >&7
-    exec <"$_in" 5>&- 7>&- 8>&- 9>&-
+    exec <"$_in" 4>&- 5>&- 7>&- 8>&- 9>&-
     cd "$_cwd" || exit 126
     [ -z "$_env" ] || eval "$_env"
     [ -n "$_ours" ] || exec "$@"
@@ -143,11 +168,12 @@ spare() {
   ) <&0 5>&1 >>"$_o.out" 2>>"$_o.err" &
   _c=$!; set +m
   exec </dev/null 7>&- 8>&-
-  _e=/dev/null; over >/dev/null
+  _e=/dev/null; over >/dev/null 4>/dev/null
   wait $_c; _code=$?
-  read -r _id _from _nonce _head <&9 && [ -n "$_id" ] || exit
-  _e=$_base/exec/$_id
+  read -r _rest _rest _rest _rest _rest _from _id _nonce _head <&9 && [ -n "$_id" ] || exit
+  _e=$_live/$_id
   over
+  echo "rc $_end" >&9
 }
 refused() { echo "b $_id" >&7; exit 125; }
 other() { printf '%s\\n' "$_op $_id $_n $_more" >&7; exit; }
@@ -170,6 +196,7 @@ shift 2; exec "$@"
  *   x <id> <ended> <signal>   end it
  *   l <id>                    what became of it?
  *   n                         nothing is to be done: get ready for the next command
+ *   k <mark>                  what begins the lines of others than the writer
  *   t, w, m, p                for the writer
  * When nobody is connected any more it stays until the commands it started have ended, for their time limits.
  */
@@ -181,8 +208,10 @@ _nl='
 '
 _pipe=$_base/pipe.$$
 mkdir -p "$_base/exec" && mkfifo "$_pipe" || { echo "X $_base can't be written"; exit 1; }
-$_shell "$_common$_writer" drover "$_base" "$_root" $$ <"$_pipe" &
-exec >"$_pipe"
+_live=$_base/exec
+[ -z "$BASH_VERSION" ] || quickly
+$_shell "$_common$_writer" drover "$_base" "$_root" $$ "$_live" <"$_pipe" &
+exec 4>&1 >"$_pipe"
 rm -f "$_pipe"
 born self; _series=\${_pid}_$_born
 # Before what may hold this shell up: when it is not heard again, it needs a kick.
@@ -202,7 +231,7 @@ if [ -n "$BASH_VERSION" ]; then
   _jobs=$_base/jobs.$$ _pipe=$_base/kick.$$ _writing=$!
   if mkfifo "$_jobs" "$_pipe" && exec 7<>"$_jobs" 6<"$_jobs" 8<>"$_pipe" 9<"$_pipe"; then
     # It ends with this shell and the one that reads in its place, the only ones that keep the other end.
-    ( kick ) <&9 >/dev/null 6<&- 7>&- 8>&- 9<&- &
+    ( kick ) <&9 >/dev/null 4>&- 6<&- 7>&- 8>&- 9<&- &
     _kicker=$!
     exec 7>&- 9<&-
   else _kicker=none; fi
@@ -287,18 +316,18 @@ start() {
 tidy() {
   _count=0 _kept=
   for _i in $_mine; do
-    facts "$_base/exec/$_i"
+    facts "$_live/$_i"
     if [ -n "$_end" ]; then unset "_shell_$_i"; else _kept="$_kept $_i"; fi
   done
   _mine=$_kept
-  ( cd "$_base/exec" && ls -1t | grep -v '[.]' | tail -n +101 | {
+  ( cd "$_live" && ls -1t | grep -v '[.]' | tail -n +101 | {
     set --
     while read -r _old; do facts "./$_old"; if [ -n "$_end" ]; then slot; set -- "$@" "./$_old" "$_file".*; fi; done
     [ $# -eq 0 ] || rm -f "$@"
-  } ) </dev/null >/dev/null &
+  } ) </dev/null >/dev/null 4>&- &
 }
 stop() {
-  _e=$_base/exec/$1
+  _e=$_live/$1
   facts "$_e"
   [ -n "$_end$_stop" ] || echo "ended $2" >>"$_e"
   _p=\${_at% *}
@@ -315,11 +344,12 @@ child() {
   done
   _p=; return 1
 }
+never() { echo never >>"$_e"; [ "$_live" = "$_base/exec" ] || echo never >>"$_base/exec/$_id"; }
 look() {
-  _e=$_base/exec/$_id _i=0
+  _e=$_live/$_id _i=0
   if [ ! -e "$_e" ]; then
     set -C; true >"$_e" && _i=never; set +C
-    if [ $_i = never ] || [ ! -e "$_e" ]; then echo never >>"$_e"; echo "L $_id absent"; return; fi
+    if [ $_i = never ] || [ ! -e "$_e" ]; then never; echo "L $_id absent"; return; fi
   fi
   while [ ! -s "$_e" ] && [ $_i -lt 20 ]; do sleep 0.05; _i=$((_i + 1)); done
   facts "$_e"
@@ -345,6 +375,7 @@ serve() {
       _f=$_base/text.$$; bulk "$_f" "$_n"
       eval "$_id=\\$(cat "$_f"; echo .); $_id=\\\${$_id%.}"; rm -f "$_f" ;;
     l) wake; look ;;
+    k) [ -z "$_jobs" ] || _mark=$_id ;;
     *) printf '%s\\n' "$_op $_id $_n $_more" ;;
     esac
   done
@@ -352,11 +383,11 @@ serve() {
 }
 guard() {
   echo q
-  exec >/dev/null
+  exec >/dev/null 4>&1
   while :; do
     _kept=
     for _id in $_mine; do
-      facts "$_base/exec/$_id"
+      facts "$_live/$_id"
       [ -z "$_end" ] && watched || continue
       _kept="$_kept $_id"
       now; set -- $_by
@@ -395,7 +426,7 @@ while :; do command eval guard; done
 const WRITER = `
 exec 2>/dev/null
 [ -z "$BASH_VERSION" ] || set +o posix
-_base=$1 _run=' ' _root= _server=$3 _exact= _bytes= _open= _whole= _told= _early=' ' _late=' '
+_base=$1 _run=' ' _root= _server=$3 _live=$4 _exact= _bytes= _open= _whole= _told= _early=' ' _late=' '
 _nl='
 '
 # Whether this bash takes every byte as it is; other shells must not even read the question.
@@ -416,7 +447,7 @@ shut() { echo $_open; _open=; }
 part() { if [ $2 -eq 0 ]; then head -c $3 "$1"; else tail -c "+$(($2 + 1))" "$1" | head -c $(($3 - $2)); fi; }
 grown() {
   _all=$(wc -c <"$1"); _all=$((_all))
-  if [ $_all -gt 1073741824 ]; then facts "$_base/exec/$_id"; kill -KILL "-\${_at% *}"; fi
+  if [ $_all -gt 1073741824 ]; then facts "$_live/$_id"; kill -KILL "-\${_at% *}"; fi
   _to=$_all; [ $_to -le $_head ] || _to=$_head
   [ $_to -gt $2 ]
 }
@@ -445,7 +476,7 @@ finish() {
   echo "D $1 $2"
 }
 watch() {
-  facts "$_base/exec/$2"; slot
+  facts "$_live/$2"; slot
   add "$1" "$2" "$3" "$4" "\${_file##*/}"
   [ -z "$_end" ] || finish "$1" "$_end"
 }
@@ -463,6 +494,13 @@ ended() {
   esac
   finish "$_id" "$_a $_b $_c $1"
 }
+told() {
+  case $_late in *" $_id "*) _late="\${_late%% $_id *} \${_late#* $_id }"; return ;; esac
+  case $_run in
+  *" $_id "*) drop "$_id" ;;
+  *) _early="$_early$_id " ;;
+  esac
+}
 begun() {
   case $_early in
   *" $_id "*) _early="\${_early%% $_id *} \${_early#* $_id }" ;;
@@ -471,21 +509,21 @@ begun() {
 }
 tick() {
   for _i in $_run; do
-    load "$_i"; facts "$_base/exec/$_id"; _own=$_file; slot
+    load "$_i"; facts "$_live/$_id"; _own=$_file; slot
     # Begun before by another, and asked for again: the refusal is on its way.
     [ -z "$_by" ] || [ "$_file" = "$_own" ] || continue
     _file=$_own
     if [ -n "$_end" ]; then late; continue; fi
     send "$_i"
     if watched || [ -z "$_by$_stop" ]; then continue; fi
-    facts "$_base/exec/$_id"
+    facts "$_live/$_id"
     if [ -n "$_end" ]; then late; continue; fi
     load "$_i"; send "$_i"; drop "$_i"
     if [ -n "$_at" ]; then echo "G $_i begun"; else echo "G $_i never"; fi
   done
 }
 more() {
-  facts "$_base/exec/$2"; slot
+  facts "$_live/$2"; slot
   _no=0 _ne=0
   [ ! -s "$_file.out" ] || _no=$(($(wc -c <"$_file.out")))
   [ ! -s "$_file.err" ] || _ne=$(($(wc -c <"$_file.err")))
@@ -519,6 +557,7 @@ serve() {
     case $_op in
     b) begun ;;
     e) kill -0 $_server || exit; ended $_d ;;
+    d) kill -0 $_server || exit; told ;;
     w) watch "$_id" "$_a" "$_b" "$_c" ;;
     N) drop "$_id"; echo "N $_id $_a" ;;
     t) tick; echo T || exit ;;
@@ -543,7 +582,7 @@ done
 
 /** Reads what the server hands to a shell of its own, where it is not a subshell. */
 const ARGS = `
-_base=$1 _id=$2 _slot=$3 _in=$4 _seconds=$5 _cwd=$6 _env=$7 _common=$8 _inner=$9; shift 9
+_base=$1 _live=$1/exec _id=$2 _slot=$3 _in=$4 _seconds=$5 _cwd=$6 _env=$7 _common=$8 _inner=$9; shift 9
 exec 2>/dev/null
 one "$@"
 `;

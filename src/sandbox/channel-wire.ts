@@ -115,21 +115,26 @@ export interface WireEvents {
   bytesEnd(): void;
 }
 
-/** Splits what a runner says. A chunk may begin and end anywhere. */
+/**
+ * Splits what a runner says. A chunk may begin and end anywhere. A line that begins with `mark`, which nobody else knows,
+ * may come at any place, also between bytes: it is the end of a command, told by the shell that waited for it.
+ */
 export class WireReader {
   readonly #events: WireEvents;
+  readonly #mark: Buffer;
   #rest: Buffer = Buffer.alloc(0);
   /** What ends the bytes that are coming; undefined between lines. */
-  #mark: Buffer | undefined;
+  #end: Buffer | undefined;
 
-  constructor(events: WireEvents) {
+  constructor(mark: string, events: WireEvents) {
+    this.#mark = Buffer.from(mark);
     this.#events = events;
   }
 
   push(chunk: Buffer): void {
     let data = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk;
     for (;;) {
-      const rest = this.#mark ? this.#takeBytes(data, this.#mark) : this.#takeLine(data);
+      const rest = this.#end ? this.#takeBytes(data, this.#end) : this.#takeLine(data);
       if (!rest) break;
       data = rest;
     }
@@ -142,20 +147,27 @@ export class WireReader {
       this.#keep(data);
       return undefined;
     }
-    const nonce = this.#events.line(data.toString('utf8', 0, end).split(' '));
-    if (nonce !== undefined) this.#mark = Buffer.from(`${nonce}\n`);
+    const told = data.subarray(0, this.#mark.length).equals(this.#mark);
+    const line = told ? `D ${data.toString('utf8', this.#mark.length, end)}` : data.toString('utf8', 0, end);
+    const nonce = this.#events.line(line.split(' '));
+    if (nonce !== undefined) this.#end = Buffer.from(`${nonce}\n`);
     return data.subarray(end + 1);
   }
 
-  #takeBytes(data: Buffer, mark: Buffer): Buffer | undefined {
-    const end = data.indexOf(mark);
+  #takeBytes(data: Buffer, last: Buffer): Buffer | undefined {
+    const end = data.indexOf(last);
+    const mark = data.indexOf(this.#mark);
+    if (mark !== -1 && (end === -1 || mark < end)) {
+      if (mark > 0) this.#events.bytes(data.subarray(0, mark));
+      return this.#takeLine(data.subarray(mark));
+    }
     if (end !== -1) {
       if (end > 0) this.#events.bytes(data.subarray(0, end));
-      this.#mark = undefined;
+      this.#end = undefined;
       this.#events.bytesEnd();
-      return data.subarray(end + mark.length);
+      return data.subarray(end + last.length);
     }
-    const whole = data.length - markedEnd(data, mark);
+    const whole = data.length - Math.max(markedEnd(data, last), markedEnd(data, this.#mark));
     if (whole > 0) this.#events.bytes(data.subarray(0, whole));
     this.#keep(data.subarray(whole));
     return undefined;

@@ -82,7 +82,8 @@ interface Peeking {
 export class Channel {
   readonly #connection: Connection;
   readonly #writer = new WireWriter();
-  readonly #reader = new WireReader({
+  readonly #mark = makeNonce();
+  readonly #reader = new WireReader(this.#mark, {
     line: (words) => this.#line(words),
     bytes: (chunk) => this.#bytes(chunk),
     bytesEnd: () => this.#bytesEnd(),
@@ -273,6 +274,7 @@ export class Channel {
     const waiting = this.#waiting.get(id);
     switch (op) {
       case 'H':
+        this.#connection.write(`k ${this.#mark}\n`);
         this.#begins.resolve();
         this.#makeReady();
         this.#settled(this.#begins.reject);
@@ -285,7 +287,7 @@ export class Channel {
         this.#into = (chunk) => waiting?.output.add(op === 'O' ? 'out' : 'err', chunk);
         return more[0];
       case 'D':
-        if (waiting) this.#finished(waiting, more);
+        if (waiting && !waiting.ended) this.#finished(waiting, more);
         return undefined;
       case 'M':
         waiting?.output.tails(Number(more[0]), Number(more[1]));
@@ -406,4 +408,13 @@ class Stopper {
   }
 }
 
-const makeNonce = (): string => randomBytes(12).toString('hex');
+/** Asking for random bytes takes longer than all else that is done for a call, so they are asked for many at once. */
+const NONCE_BYTES = 12;
+let pool = Buffer.alloc(0);
+
+function makeNonce(): string {
+  if (pool.length < NONCE_BYTES) pool = randomBytes(NONCE_BYTES * 200);
+  const nonce = pool.toString('hex', 0, NONCE_BYTES);
+  pool = pool.subarray(NONCE_BYTES);
+  return nonce;
+}

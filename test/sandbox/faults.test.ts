@@ -30,6 +30,7 @@ const killWhere = (which: string): string =>
 
 /** The first process of an exec is nobody's child inside. */
 const RUNNER = `case $line in *serve*) read -r a b c parent d <$f/stat && [ $parent = 0 ] ;; *) false ;; esac`;
+const READY = `case $line in *serve*) read -r a b c parent d <$f/stat && [ $parent != 0 ] ;; *) false ;; esac`;
 const NOT_THE_CONTAINER = `case $line in *36''00*) false ;; *) true ;; esac`;
 
 let own: OwnContainer | undefined;
@@ -71,6 +72,36 @@ function faultsWith(image: () => string): void {
     expect(textOf(result.stdout)).toBe('before\n');
     await works(sandbox);
     expect(lost).toEqual([]);
+  });
+
+  it('what stood ready for the next command is killed, and the next command runs', async () => {
+    const { sandbox, container } = await start();
+    await works(sandbox);
+    // Long enough for it to stand ready.
+    await sleep(300);
+    const killing = await container.exec({ Cmd: ['sh', '-c', killWhere(READY)] });
+    await (await killing.start({})).resume();
+    await eventually('its end', 10_000, async () => (await killing.inspect()).Running === false);
+    await works(sandbox);
+    await works(sandbox);
+  });
+
+  it('after a restart of its container what had ended is found, and what had begun does not begin again', async () => {
+    const { sandbox, container } = await start();
+    const executionIds = [mint.execution(), mint.execution(), mint.execution()];
+    for (const executionId of executionIds) {
+      await sh(sandbox, 'echo x >>/tmp/times; cat /tmp/times', { executionId });
+      // So that the next one finds all that can be ready for it.
+      await sleep(300);
+    }
+    await container.restart({ t: 0 });
+    for (const [at, executionId] of executionIds.entries()) {
+      const found = await sandbox.lookup(executionId);
+      expect(found.found === 'finished' && textOf(found.result.stdout)).toBe('x\n'.repeat(at + 1));
+      const again = await sh(sandbox, 'echo x >>/tmp/times', { executionId });
+      expect(textOf(again.stderr)).toMatch(/not begun/);
+    }
+    expect(textOf((await sh(sandbox, 'cat /tmp/times')).stdout)).toBe('x\n'.repeat(3));
   });
 
   it('a full disk fails the command that fills it, and the one that makes room runs', async () => {

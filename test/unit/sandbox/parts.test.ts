@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WireReader } from '../../../src/sandbox/channel-wire.ts';
 import { Collector } from '../../../src/sandbox/collect.ts';
 import { demultiplexer } from '../../../src/sandbox/docker/demultiplex.ts';
 import { readConfig } from '../../../src/sandbox/docker/devcontainer-config.ts';
@@ -93,6 +94,42 @@ describe('what comes from the runner', () => {
       });
       for (let at = 0; at < sent.length; at += size) take(sent.subarray(at, at + size));
       expect(got).toEqual({ out: 'outmore', err: 'err' });
+    }
+  });
+});
+
+describe('what comes over a runner’s connection', () => {
+  const said = [
+    'O exec_a end1',
+    'out\nmarkexec_b exited 0 1 2\nput',
+    'end1',
+    'D exec_a exited 0 3 4',
+    'markexec_c exited 7 5 6',
+  ];
+  const whole = Buffer.from(`${said[0]}\n${said[1]}${said.slice(2).join('\n')}\n`);
+
+  it('has the end of one command between the bytes of another, however it is cut into pieces', () => {
+    for (let size = 1; size <= whole.length; size++) {
+      const heard: string[] = [];
+      let bytes = '';
+      const reader = new WireReader('mark', {
+        line: (words) => {
+          heard.push(words.join(' '));
+          return words[0] === 'O' ? words[2] : undefined;
+        },
+        bytes: (chunk) => {
+          bytes += chunk;
+        },
+        bytesEnd: () => heard.push(bytes),
+      });
+      for (let at = 0; at < whole.length; at += size) reader.push(whole.subarray(at, at + size));
+      expect(heard).toEqual([
+        'O exec_a end1',
+        'D exec_b exited 0 1 2',
+        'out\nput',
+        'D exec_a exited 0 3 4',
+        'D exec_c exited 7 5 6',
+      ]);
     }
   });
 });
