@@ -1,6 +1,6 @@
 import type { EventId, ThreadId } from '../../src/protocol/ids.ts';
 import type { ModelRequest, SessionState, ThreadState, ToolCall } from '../../src/session/state.ts';
-import { ms } from '../format.ts';
+import { count, ms } from '../format.ts';
 import type { SandboxSpan } from '../records.ts';
 import { summary, toolName } from '../tool-look.ts';
 
@@ -20,6 +20,8 @@ export interface Bar {
   label: string;
   /** What is written on the bar: its colour says the rest. */
   short: string;
+  /** Files were changed by it, and are kept as they were after it. */
+  kept: boolean;
   /** Which row of its lane, from 0: what overlaps stands below each other. */
   row: number;
 }
@@ -45,6 +47,7 @@ const requestBar = (request: ModelRequest): Bar => ({
   bad: request.state === 'failed',
   label: `model request, ${request.model ?? 'model unknown'}`,
   short: (request.model ?? 'model').replace(/^claude-/, ''),
+  kept: false,
   row: 0,
 });
 
@@ -69,6 +72,7 @@ function callBars(call: ToolCall): Bar[] {
       bad: false,
       label,
       short: what,
+      kept: false,
       row: 0,
     });
   }
@@ -76,7 +80,10 @@ function callBars(call: ToolCall): Bar[] {
     const to = call.result ? ms(call.result.at) : null;
     const bad = call.result !== null && call.result.outcome !== 'ok';
     const from = ms(call.execution.at);
-    bars.push({ key: `tool ${call.id}`, id: call.id, kind: 'tool', from, to, bad, label: what, short: what, row: 0 });
+    const changes = call.checkpoints.reduce((sum, { files }) => sum + files, 0);
+    const kept = call.checkpoints.length > 0;
+    const label = kept ? `${what}, ${count(changes, 'change')} kept` : what;
+    bars.push({ key: `tool ${call.id}`, id: call.id, kind: 'tool', from, to, bad, label, short: what, kept, row: 0 });
   }
   return bars;
 }
@@ -125,6 +132,7 @@ const sandboxBar = (span: SandboxSpan): Bar => ({
   bad: span.failed,
   label: `making a sandbox, ${span.text}`,
   short: span.text,
+  kept: false,
   row: 0,
 });
 

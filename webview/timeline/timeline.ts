@@ -14,12 +14,18 @@ const BAR = 16;
 const GAP = 3;
 const PAD = 7;
 const CHARACTER = 6.4;
+/** From the middle of the mark of kept files to its corners. */
+const MARK = 4.5;
 
 const STEP = 0.7;
 
 const laneHeight = (lane: Lane): number => PAD * 2 + lane.rows * BAR + (lane.rows - 1) * GAP;
 
 const shortened = (text: string, room: number): string => (text.length > room ? `${text.slice(0, room - 1)}…` : text);
+
+/** A small diamond where a bar ends: what follows stands on the files as they were here. */
+const keptMark = (x: number, y: number): string =>
+  `M${x} ${y - MARK}l${MARK} ${MARK}l${-MARK} ${MARK}l${-MARK} ${-MARK}z`;
 
 const KINDS = [
   ['model', 'Model request'],
@@ -85,9 +91,10 @@ export class Timeline extends View {
     this.#lanes = lanes(session, this.store.index.sandboxes);
     const whole = this.#whole();
     const span = this.#span ?? whole;
+    const kept = this.#lanes.some((lane) => lane.bars.some((bar) => bar.kept));
     const empty = this.#lanes.every((lane) => lane.bars.length === 0);
     return html`<div class="timeline-bar">
-        <div class="legend">${KINDS.map(([kind, name]) => html`<span><i class="swatch ${kind}"></i>${name}</span>`)}</div>
+        <div class="legend">${KINDS.map(([kind, name]) => html`<span><i class="swatch ${kind}"></i>${name}</span>`)}${kept ? html`<span title="Changes by this call, Restore files to here and Fork session from here are a click on the bar away"><i class="kept-sign"></i>Files kept</span>` : nothing}</div>
         <span class="quiet span-length">${duration(span.to - span.from)}</span>
         ${iconButton('zoom-out', 'Zoom out (−)', () => this.#zoom(1 / STEP))}${iconButton('zoom-in', 'Zoom in (+)', () => this.#zoom(STEP))}${iconButton('screen-full', 'Fit the whole session (0)', () => this.#fit())}
       </div>
@@ -155,7 +162,7 @@ export class Timeline extends View {
     return svg`<g class=${classes} role="button" tabindex=${bars.some((one) => one.key === tabStop) ? 0 : -1} aria-label="${label}, ${took}" data-key=${shape.key}
       @click=${() => this.#choose(shape)} @focus=${() => this.#focus(shape)}>
       <title>${label} · ${took}</title>
-      <rect x=${x} y=${y} width=${width} height=${BAR} rx="2"></rect>${words ? svg`<text x=${x + 5} y=${y + 12}>${words}</text>` : nothing}
+      <rect x=${x} y=${y} width=${width} height=${BAR} rx="2"></rect>${words ? svg`<text x=${x + 5} y=${y + 12}>${words}</text>` : nothing}${bars.some((one) => one.kept) ? svg`<path class="kept" d=${keptMark(x + width, y)}></path>` : nothing}
     </g>`;
   }
 

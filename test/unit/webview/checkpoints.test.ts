@@ -61,7 +61,11 @@ describe.skipIf(!hasBrowser)('the files of a session, in the panel', { timeout: 
     await panel.open(fixture);
     await panel.page.getByRole('tab', { name: 'Timeline' }).click();
     await panel.settle();
-    await panel.page.locator(`.bar[data-key="tool ${fixture.calls.edit}"]`).click();
+    const kept = panel.page.locator('.bar:has(.kept)');
+    expect(await kept.evaluateAll((bars) => bars.map((bar) => bar.getAttribute('aria-label')))).toEqual([
+      expect.stringMatching(/^edit src\/receipt\.js, 1 change kept, /),
+    ]);
+    await kept.locator('.kept').click();
     const inspector = panel.page.locator('drover-inspector');
     await inspector.getByRole('heading', { name: 'edit', exact: true }).waitFor();
     expect(await words(inspector.locator('.facts-list'))).toMatch(
@@ -105,9 +109,12 @@ describe.skipIf(!hasBrowser)('the files of a session, in the panel', { timeout: 
         .click();
       await panel.settle();
       await panel.picture(`checkpoints-${theme}`);
-      const ours = /Changes by|by this|Restore|Fork|put back/;
-      const found = await panel.page.evaluate(lowContrast, 4.5);
-      expect(found.filter((one) => ours.test(one))).toEqual([]);
+      expect(await panel.page.evaluate(lowContrast, 4.5)).toEqual([]);
+      await panel.page.getByRole('tab', { name: 'Timeline' }).click();
+      await panel.settle();
+      await panel.picture(`checkpoints-timeline-${theme}`);
+      expect(await panel.page.locator('.bar .kept').count()).toBe(1);
+      expect(await panel.page.evaluate(lowContrast, 4.5)).toEqual([]);
       expect(await panel.page.evaluate(nameless)).toEqual([]);
       expect(panel.complaints).toEqual([]);
     });

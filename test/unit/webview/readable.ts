@@ -76,7 +76,8 @@ export function lowContrast(least: number): string[] {
     if (unseen || element.closest('.visually-hidden, .grow, :disabled, .terminal [class^="fg-"]')) continue;
     const lane = () => behind(element.closest('svg'));
     const bar = element.closest('.bar');
-    if (element.matches('.bar :is(rect, path)')) look(element, style.stroke, 3, lane());
+    if (element.matches('.bar rect')) look(element, style.stroke, 3, lane());
+    else if (element.matches('.bar .kept')) look(element, style.fill, 3, lane());
     else if (bar && element.matches('text')) {
       const rect = bar.querySelector('rect');
       look(element, style.fill, least, rect ? parse(getComputedStyle(rect).fill) : lane());
