@@ -129,7 +129,7 @@ export class Servers {
     const server = named(thread).find((one) => one.name === name);
     if (!mcp || !server) return { kind: 'failed', content: [text(`There is no MCP server "${name}".`)] };
     try {
-      return await mcp.call(this.#use(thread.id, context), server, tool, input, context);
+      return await mcp.call(this.#use(thread.id), server, tool, input, context);
     } catch (error) {
       if (!(error instanceof McpFailed)) throw error;
       await this.#append([failure(thread.id, server, error)]);
@@ -137,13 +137,14 @@ export class Servers {
     }
   }
 
-  #use(thread: ThreadId, context?: ToolContext): McpUse {
+  #use(thread: ThreadId): McpUse {
     const awake = this.#awake;
     return {
       session: awake.id,
       thread,
       vaultIds: awake.state.vaultIds,
-      sandbox: (signal) => context?.sandbox() ?? acquire(awake, thread, signal),
+      // Not the call's own: that may be the one the server was lost with.
+      sandbox: (signal) => acquire(awake, thread, signal),
       release: (sandbox) => awake.deps.sandboxes.release(awake.owner, sandbox.id),
       record: (drafts) => this.#append(drafts.map((one) => ({ ...one, thread }))),
     };

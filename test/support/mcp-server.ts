@@ -42,6 +42,8 @@ export class TestMcpServer {
   letsIn: Set<string> | undefined;
   /** Every request is answered with this redirect. */
   redirect: { status: number; location: string } | undefined;
+  /** Takes requests and never answers. */
+  silent = false;
   /** Knows only the older transport. */
   readonly older: boolean;
   #http: HttpServer | undefined;
@@ -115,6 +117,7 @@ export class TestMcpServer {
     const { pathname, searchParams } = new URL(request.url ?? '/', this.url);
     const rpc = typeof body === 'object' && body !== null && 'method' in body ? String(body.method) : undefined;
     this.seen.push({ method: request.method ?? '', path: pathname, authorization, rpc });
+    if (this.silent) return;
     if (this.redirect) {
       response.writeHead(this.redirect.status, { location: this.redirect.location }).end();
       return;

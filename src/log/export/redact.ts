@@ -44,6 +44,10 @@ function redactEvent(event: AnyEvent): AnyEvent {
     case 'agent.thread_message_sent':
     case 'agent.thread_message_received':
       return { ...event, content: event.content.map(redactBlock) };
+    // It may quote what a server's program said before it died.
+    case 'session.error':
+      if (!event.error.type.startsWith('mcp_')) return event;
+      return { ...event, error: { ...event.error, message: digest(event.error.message) } };
     default:
       return event;
   }

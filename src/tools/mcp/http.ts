@@ -74,7 +74,7 @@ export class HttpTransport implements Transport {
     } catch (error) {
       if (isInitializeRequest(message) && speaksOlder(error)) return await this.#sendOlder(message);
       if ('id' in message && message.id !== undefined) this.#open.delete(message.id);
-      throw this.#refused ?? error;
+      throw error;
     }
   }
 
@@ -93,6 +93,7 @@ export class HttpTransport implements Transport {
   async #sendOlder(message: JSONRPCMessage): Promise<void> {
     const older = new SSEClientTransport(new URL(this.#server.url), { fetch: this.#fetch });
     older.onmessage = (received) => this.#received(received);
+    this.#refused = undefined;
     try {
       await older.start();
     } catch (error) {

@@ -181,6 +181,26 @@ describe('an MCP server', () => {
     expect(one.calls.map(({ tool }) => tool)).toEqual(['free']);
   });
 
+  it('that never answers costs a turn no more than its time limit, and an interrupt does not wait for it', async () => {
+    const wiki = await serve({});
+    wiki.silent = true;
+    const hasty = await open({ wiki }, {}, { limits: { answer: 300 } });
+    expect((await hasty.run('[rehearsal:say] hello')).stopReason).toEqual({ type: 'end_turn' });
+    expect(eventsOf(await hasty.records(), 'session.error')[0]?.error.message).toMatch(
+      /could not be reached.*timed out/i,
+    );
+
+    const patient = await open({ wiki }, {}, { limits: { answer: 600_000 } });
+    const seen = wiki.seen.length;
+    await patient.create('[rehearsal:say] hello');
+    const done = patient.harness.wake(patient.session, 'a test');
+    await eventually('its request', 20_000, async () => wiki.seen.length > seen || undefined);
+    await patient.append(draft('user.interrupt', {}, { queued: true }));
+    await done;
+    expect((await patient.state()).threads.get(patient.primary)?.interrupted).toBe(true);
+    expect(patient.rehearsal.requests.filter(({ path }) => path === '/v1/messages')).toEqual([]);
+  });
+
   it('that only knows the older transport is spoken to all the same', async () => {
     const wiki = await serve({ echo: { act: ({ text }) => said(String(text)) } }, { older: true });
     const rig = await open({ wiki }, { default_config: ALLOW });
@@ -457,19 +477,17 @@ describe('a server that runs in the sandbox', () => {
   };
   const mcp = { stdio: stdioConnector() };
 
-  it('makes one when its agent is asked, and its calls are put down to it; when it dies under one, that is unknown', async () => {
+  it('makes one when its agent is asked, and its calls are put down to it; what it dies of is told', async () => {
     const rig = await Rig.open({ mcp, agent });
     const state = await rig.run(callTask('mcp__local__environment'));
     expect(onlyCall(state)).toMatchObject({ result: { outcome: 'ok' }, execution: { sandbox: state.sandbox } });
     const types = await rig.types();
     expect(types.indexOf('drover.sandbox_ready')).toBeLessThan(types.indexOf('drover.mcp_tools_listed'));
 
-    await rig.append(rig.message(callTask('mcp__local__wait')));
-    const done = rig.harness.wake(rig.session, 'a test');
-    await rig.until('the call', ({ calls }) => [...calls.values()].some((call) => call.execution && !call.result));
+    const died = onlyCall(await rig.say(callTask('mcp__local__exit', { code: 3 })));
+    expect(died.result?.outcome).toBe('unknown');
+    expect(words(died)).toMatch(/^The MCP server “local” ended with exit code 3\. Its last words:\n.*exiting as told/s);
     rig.sandboxes.kill();
-    await done;
-    expect(onlyCall(await rig.state()).result?.outcome).toBe('unknown');
     const again = onlyCall(await rig.say(callTask('mcp__local__environment')));
     expect(again.result?.outcome).toBe('ok');
   });
