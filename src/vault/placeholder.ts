@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import type { CredentialId, SessionId } from '../protocol/ids.ts';
 
 /** What every placeholder begins with. */
-const PREFIX = 'drover_ph_';
+export const PLACEHOLDER_PREFIX = 'drover_ph_';
 const DIGITS = 32;
+/** Characters, each of them a byte. */
+export const PLACEHOLDER_LENGTH = PLACEHOLDER_PREFIX.length + DIGITS;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** Any placeholder, of whichever session. Global: use it with `matchAll`, `replaceAll`. */
@@ -19,5 +21,5 @@ export function placeholderFor(session: SessionId, credential: CredentialId): st
   const bytes = createHash('sha512').update(`drover placeholder\n${session}\n${credential}`).digest();
   let digits = '';
   for (const byte of bytes.subarray(0, DIGITS)) digits += ALPHABET[byte % ALPHABET.length];
-  return PREFIX + digits;
+  return PLACEHOLDER_PREFIX + digits;
 }

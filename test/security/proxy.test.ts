@@ -3,16 +3,17 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect as connectHttp2, constants } from 'node:http2';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { mcpHosts } from '../../src/harness/egress-owner.ts';
 import { ExecutionId } from '../../src/protocol/ids.ts';
 import type { Bound } from '../../src/vault/egress.ts';
+import { proxyUrl, secure, tunnel } from './client.ts';
 import { injectable, makeStage, SECRET, type Stage, type StageOptions } from './stage.ts';
 
 const run = promisify(execFile);
@@ -44,31 +45,6 @@ async function open(
   bound.push({ host: 'api.test', port });
   hosts.push(`api.test:${port}`, `other.test:${port}`);
   return { stage, port, placeholder: credential.placeholder };
-}
-
-const proxyUrl = (of: Stage): URL => {
-  const url = new URL(of.gate.env.HTTPS_PROXY ?? '');
-  url.port = String(of.port);
-  return url;
-};
-
-/** A tunnel, as a client opens one. */
-async function tunnel(of: Stage, authority: string): Promise<Socket> {
-  const url = proxyUrl(of);
-  const socket = connect(of.port, '127.0.0.1');
-  const login = Buffer.from(`${url.username}:${url.password}`).toString('base64');
-  socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Authorization: Basic ${login}\r\n\r\n`);
-  const [answer] = (await once(socket, 'data')) as [Buffer];
-  expect(answer.toString()).toMatch(/^HTTP\/1\.1 200/);
-  return socket;
-}
-
-async function secure(of: Stage, host: string, port: number, alpn: string): Promise<TLSSocket> {
-  const socket = await tunnel(of, `${host}:${port}`);
-  const ca = of.gate.files[0]?.content ?? '';
-  const client = connectTls({ socket, servername: host, ca, ALPNProtocols: [alpn] });
-  await once(client, 'secureConnect');
-  return client;
 }
 
 async function curl(of: Stage, ...args: string[]): Promise<string> {

@@ -15,6 +15,8 @@ export interface Stage {
   port: number;
   ledger: EventOf<'drover.egress'>[];
   tripped: Tripped[];
+  /** What the sandbox may use; a test may change it. */
+  injectables: Injectable[];
   /** Answers https on all names; the handler sees each request. */
   secure(handler: Handler, onSocket?: (client: WebSocket, request: IncomingMessage) => void): Promise<number>;
   plain(handler: Handler): Promise<number>;
@@ -84,6 +86,7 @@ export async function makeStage(options: StageOptions = {}): Promise<Stage> {
     port,
     ledger,
     tripped,
+    injectables,
     secure: async (handler, onSocket) => {
       const server: Http2SecureServer = createSecureServer({
         allowHTTP1: true,

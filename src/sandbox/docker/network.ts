@@ -9,6 +9,7 @@ import { type Egress, type EgressSession, type Gate, INSIDE } from '../../vault/
 import { SandboxUnavailable } from '../sandbox.ts';
 import { type Engine, reasonOf } from './client.ts';
 import { demultiplexer } from './demultiplex.ts';
+import { LABEL } from './labels.ts';
 import type { PlannedMount } from './plan.ts';
 import { RELAY_PROGRAMS } from './relay-programs.ts';
 import { RelayWire } from './relay-wire.ts';
@@ -130,7 +131,8 @@ export class WayOut {
    * Returns how to stop waiting.
    */
   async enterWhenStarted({ docker }: Engine, labels: Readonly<Record<string, string>>): Promise<() => void> {
-    const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+    // Services beside it have the same labels but for the place of the workspace.
+    const label = [...Object.entries(labels).map(([name, value]) => `${name}=${value}`), LABEL.inside];
     const filters = { event: ['start'], type: ['container'], label };
     const events = await docker.getEvents({ filters: JSON.stringify(filters) });
     events.once('data', (line: Buffer) => {
@@ -308,7 +310,8 @@ async function openDoor(gate: Gate, path: string): Promise<Server | undefined> {
   await rm(path, { force: true });
   const server = createServer({ allowHalfOpen: true }, (socket) => gate.accept(socket));
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    // Also later: where this process has no file left to open, a connection can't be taken, and that is all.
+    server.on('error', reject);
     server.listen(path, resolve);
   });
   // Whoever is inside, whatever their number, may connect.

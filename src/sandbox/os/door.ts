@@ -27,7 +27,8 @@ export class OsDoor {
     const gates = new Map<string, Gate>();
     const server = createServer({ allowHalfOpen: true }, (socket) => receive(socket, gates));
     await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
+      // Also later: where this process has no file left to open, a connection can't be taken, and that is all.
+      server.on('error', reject);
       server.listen(0, '127.0.0.1', resolve);
     });
     server.unref();
@@ -66,7 +67,7 @@ function receive(socket: Socket, gates: ReadonlyMap<string, Gate>): void {
     socket.pause();
     const gate = gates.get(tokenIn(head.toString('latin1')));
     if (!gate) {
-      socket.end(WANTS_LOGIN);
+      socket.end(WANTS_LOGIN, () => socket.destroy());
       return;
     }
     socket.off('error', onError);

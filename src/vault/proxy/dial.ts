@@ -93,11 +93,12 @@ function direct(target: Target, addresses: readonly string[], onread?: OnReadOpt
 const unreachable = (target: Target, error: unknown): Refused =>
   new Refused('upstream', `${target.host}:${target.port} could not be reached (${messageOf(error)})`, { cause: error });
 
-function through(proxy: string, target: Target): Promise<Socket> {
-  const url = new URL(proxy);
+async function through(proxy: string, target: Target): Promise<Socket> {
+  const url = URL.parse(proxy);
+  if (!url) throw new Refused('upstream', 'the setting http.proxy is not the address of a proxy');
   const host = target.host.includes(':') ? `[${target.host}]` : target.host;
-  const user = decodeURIComponent(url.username);
-  const password = decodeURIComponent(url.password);
+  const user = decoded(url.username);
+  const password = decoded(url.password);
   const request: ClientRequest = (url.protocol === 'https:' ? httpsRequest : httpRequest)({
     host: url.hostname,
     port: url.port || (url.protocol === 'https:' ? 443 : 80),
@@ -119,13 +120,26 @@ function through(proxy: string, target: Target): Promise<Socket> {
     request.on('timeout', () => fail('no answer'));
     request.on('response', (response) => fail(`status ${response.statusCode}`));
     request.on('connect', (response, socket, head) => {
-      if (response.statusCode !== 200) return fail(`status ${response.statusCode}`);
+      if (response.statusCode !== 200) {
+        // The request has let go of it, and it may still break.
+        socket.on('error', () => socket.destroy());
+        socket.destroy();
+        return fail(`status ${response.statusCode}`);
+      }
       socket.setTimeout(0);
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });
     request.end();
   });
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function settled<S extends Socket>(socket: S, event: string, failure: (error: unknown) => Refused): Promise<S> {

@@ -1,4 +1,4 @@
-import { type Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type Agent, request as httpRequest, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { endToEnd, type Fields, fieldsOf, flat, valuesOf, without } from './fields.ts';
@@ -39,18 +39,21 @@ export async function exchange(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  let answer: IncomingMessage | undefined;
   try {
     const injection = await visit.injection();
     const fields = endToEnd(fieldsOf(request.rawHeaders));
     const outgoing = injection.outgoing(path, fields);
-    const answer = await send(visit, path, agent, request, outgoing);
+    // It may have been waiting for a person's answer.
+    if (response.destroyed) throw new Refused('upstream', 'whoever asked hung up before the request was sent');
+    answer = await send(visit, path, agent, request, outgoing);
     visit.status = answer.statusCode ?? null;
-    const incoming = injection.incoming(endToEnd(fieldsOf(answer.rawHeaders)));
+    const incoming = injection.incoming(endToEnd(fieldsOf(answer.rawHeaders)), answer.statusMessage);
     await answerWith(visit, answer, incoming, response, request.method === 'HEAD');
     visit.allowed();
   } catch (error) {
-    const refused = visit.ended(error);
-    tell(response, refused);
+    answer?.destroy();
+    tell(response, visit.ended(error));
   }
 }
 
@@ -61,7 +64,8 @@ export function tell(response: ServerResponse, refused: Refused): void {
     return;
   }
   const body = told(refused);
-  response.writeHead(refused.status, {
+  // The reason is said in any case: one that was tried before and could not be sent would still stand there.
+  response.writeHead(refused.status, STATUS_CODES[refused.status] ?? '', {
     'content-type': 'text/plain; charset=utf-8',
     'content-length': Buffer.byteLength(body),
     'x-drover-refused': refused.reason,
@@ -93,8 +97,11 @@ async function send(
     sent.on('response', resolve);
     sent.on('error', reject);
     sent.on('close', () => reject(new Refused('upstream', `${host} hung up without an answer`)));
-    // Nobody waits any more: the client hung up.
-    request.on('error', (error) => sent.destroy(error));
+    // Nobody waits any more: the client hung up. One that has no connection yet does not say that it was ended.
+    request.on('error', (error) => {
+      sent.destroy(error);
+      reject(error);
+    });
   });
   if (!body) {
     sent.end();
@@ -130,7 +137,7 @@ async function lengthened(request: IncomingMessage, outgoing: Outgoing) {
   const through = outgoing.body;
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   if (through.length === 0) return { stream: request, through: [], changed: false, length: undefined };
-  if (length > WHOLE) return { stream: request, through, changed: true, length: undefined };
+  if (length > WHOLE) return { stream: request, through, changed: outgoing.changes, length: undefined };
   const whole = await collect(request, through);
   return {
     stream: Readable.from([whole], { objectMode: false }),
@@ -150,12 +157,11 @@ async function answerWith(
   const count = counter((bytes) => (visit.bytesIn += bytes));
   const length = Number(answer.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   const empty = bodiless || answer.statusCode === 204 || answer.statusCode === 304;
-  const head = (fields: Fields) =>
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', flat(fields));
+  const head = (fields: Fields) => response.writeHead(answer.statusCode ?? 502, incoming.reason, flat(fields));
   if (empty || incoming.body.length === 0) {
     head(incoming.fields);
     await pipeline([answer, count, response]);
-  } else if (length <= WHOLE) {
+  } else if (length <= WHOLE && !incoming.decoded) {
     const whole = await collect(answer, [count, ...incoming.body]);
     head([...without(incoming.fields, 'content-length'), ['Content-Length', String(whole.byteLength)]]);
     response.end(whole);

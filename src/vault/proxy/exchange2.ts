@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { counter, orRefused } from './exchange.ts';
 import type { Fields } from './fields.ts';
 import { parseAuthority, sameTarget, type Target } from './hosts.ts';
+import type { Incoming, Injection } from './injection.ts';
 import { Refused } from './refused.ts';
 import { told } from './told.ts';
 import type { Visit } from './visit.ts';
@@ -34,12 +35,15 @@ export async function exchange2(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
 ): Promise<void> {
+  let sent: ClientHttp2Stream | undefined;
   try {
     const path = headers[':path'] ?? '/';
     const injection = await visit.injection();
     const outgoing = injection.outgoing(path, fieldsOf(headers));
-    const changed = outgoing.body.length > 0 ? ['content-length'] : [];
-    const sent = (await session()).request(
+    const changed = outgoing.changes ? ['content-length'] : [];
+    const upstream = await session();
+    if (stream.closed || stream.destroyed) throw new Refused('upstream', 'the request was called off');
+    sent = upstream.request(
       {
         ':method': visit.method,
         ':path': path,
@@ -49,7 +53,7 @@ export async function exchange2(
       },
       { endStream: stream.endAfterHeaders },
     );
-    stream.on('aborted', () => sent.close(constants.NGHTTP2_CANCEL));
+    stream.on('aborted', () => sent?.close(constants.NGHTTP2_CANCEL));
     const answered = answerOf(sent);
     const count = counter((bytes) => (visit.bytesOut += bytes));
     const answer = await (stream.endAfterHeaders
@@ -57,9 +61,10 @@ export async function exchange2(
       : orRefused(answered, pipeline([stream, ...outgoing.body, count, sent])));
     visit.status = Number(answer[':status']);
     const incoming = injection.incoming(fieldsOf(answer));
-    await answerWith(visit, sent, stream, answer, incoming);
+    await answerWith(visit, injection, { sent, stream, answer, incoming });
     visit.allowed();
   } catch (error) {
+    sent?.close(constants.NGHTTP2_CANCEL);
     tell2(stream, visit.ended(error));
   }
 }
@@ -89,16 +94,26 @@ function answerOf(sent: ClientHttp2Stream): Promise<IncomingHttpHeaders & { ':st
 
 async function answerWith(
   visit: Visit,
-  sent: ClientHttp2Stream,
-  stream: ServerHttp2Stream,
-  answer: IncomingHttpHeaders,
-  incoming: { fields: Fields; body: import('node:stream').Transform[] },
+  injection: Injection,
+  {
+    sent,
+    stream,
+    answer,
+    incoming,
+  }: { sent: ClientHttp2Stream; stream: ServerHttp2Stream; answer: IncomingHttpHeaders; incoming: Incoming },
 ): Promise<void> {
   let trailers: OutgoingHttpHeaders | undefined;
   sent.on('trailers', (headers) => {
-    trailers = headersOf(fieldsOf(headers));
+    trailers = headersOf(injection.cleaned(fieldsOf(headers)));
   });
-  stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}));
+  stream.on('wantTrailers', () => {
+    try {
+      stream.sendTrailers(trailers ?? {});
+    } catch {
+      // Fields that only the other side's library lets through: what they are the end of can't be ended rightly.
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    }
+  });
   const changed = incoming.body.length > 0 ? ['content-length'] : [];
   stream.respond(
     { ':status': Number(answer[':status']), ...headersOf(incoming.fields, ...changed) },
@@ -115,11 +130,7 @@ function fieldsOf(headers: IncomingHttpHeaders): Fields {
 
 /** Fields an HTTP/2 peer would refuse are left out. */
 const NOT_HERE = [
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'transfer-encoding',
-  'upgrade',
+  ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'http2-settings'],
   'proxy-authorization',
 ];
 
@@ -127,7 +138,7 @@ function headersOf(fields: Fields, ...leftOut: string[]): OutgoingHttpHeaders {
   const headers: Record<string, string | string[]> = {};
   for (const [mixed, value] of fields) {
     const name = mixed.toLowerCase();
-    if (NOT_HERE.includes(name) || leftOut.includes(name)) continue;
+    if (NOT_HERE.includes(name) || leftOut.includes(name) || (name === 'te' && value !== 'trailers')) continue;
     const there = headers[name];
     headers[name] = there === undefined ? value : [there, value].flat();
   }

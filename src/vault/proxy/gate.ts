@@ -26,6 +26,8 @@ import { Visit } from './visit.ts';
 import { refuse, websocket } from './websocket.ts';
 
 const SETTLE_MS = 200;
+/** Connections at the same time. A program that opens more must not take what the editor itself needs. */
+const MOST_CONNECTIONS = 512;
 /** The user name of what belongs to no call. */
 const NOBODY = 'sandbox';
 
@@ -53,6 +55,7 @@ export class SessionGate implements Gate {
   readonly #actors = new Actors();
   readonly #connections = new Set<Duplex>();
   readonly #asked = new Map<string, Promise<boolean>>();
+  #closed = false;
 
   constructor(session: EgressSession, parts: GateParts) {
     const { secrets } = parts;
@@ -91,9 +94,13 @@ export class SessionGate implements Gate {
   }
 
   accept(connection: Duplex): void {
+    connection.on('error', () => connection.destroy());
+    if (this.#closed || this.#connections.size >= MOST_CONNECTIONS) {
+      connection.destroy();
+      return;
+    }
     this.#connections.add(connection);
     connection.once('close', () => this.#connections.delete(connection));
-    connection.on('error', () => connection.destroy());
     this.#server.emit('connection', connection);
   }
 
@@ -105,6 +112,7 @@ export class SessionGate implements Gate {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     for (const connection of this.#connections) connection.destroy();
     this.#plain.destroy();
     // What is being ended is put down in the ledger as it ends.
@@ -113,12 +121,15 @@ export class SessionGate implements Gate {
   }
 
   #serve(): void {
-    this.#server.on('request', (request, response) => void this.#request(request, response));
-    this.#server.on('connect', (request, socket, head) => void this.#connect(request, socket, head));
-    this.#server.on('upgrade', (request, socket, head) => void this.#upgrade(request, socket, head));
-    this.#server.on('clientError', (_error, socket) => {
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
-      else socket.destroy();
+    // None of these throws. If one does all the same, its own connection is what ends by it, and not the extension host.
+    const guarded = (socket: Duplex, work: Promise<void>) => void work.catch(() => socket.destroy());
+    this.#server.on('request', (request, response) => guarded(request.socket, this.#request(request, response)));
+    this.#server.on('connect', (request, socket, head) => guarded(socket, this.#connect(request, socket, head)));
+    this.#server.on('upgrade', (request, socket, head) => guarded(socket, this.#upgrade(request, socket, head)));
+    this.#server.on('clientError', (_error, socket: Duplex & { _httpMessage?: ServerResponse | null }) => {
+      // In the middle of an answer nothing else can be said.
+      if (!socket.writable || socket._httpMessage?.headersSent) socket.destroy();
+      else socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n', () => socket.destroy());
     });
   }
 

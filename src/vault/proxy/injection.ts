@@ -2,7 +2,8 @@ import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { ExecutionId } from '../../protocol/ids.ts';
 import type { Injectable, Tripped } from '../egress.ts';
-import { PLACEHOLDER } from '../placeholder.ts';
+import { PLACEHOLDER, PLACEHOLDER_PREFIX } from '../placeholder.ts';
+import { placeholderGuard } from './body-guard.ts';
 import { type Fields, valuesOf, without } from './fields.ts';
 import { isBound, type Target } from './hosts.ts';
 import { Refused } from './refused.ts';
@@ -11,14 +12,20 @@ import { putBackSwaps, type Swap, SwapStream, swapAll } from './swap.ts';
 /** What becomes of a request before it leaves. */
 export interface Outgoing {
   fields: Fields;
-  /** What the body goes through. Its length may change then. */
+  /** What the body goes through. */
   body: Transform[];
+  /** Its length may change then. */
+  changes: boolean;
 }
 
 /** What becomes of a response before it enters the sandbox. */
 export interface Incoming {
   fields: Fields;
+  /** The words beside an HTTP/1 status. */
+  reason: string;
   body: Transform[];
+  /** The body gets larger on its way, nobody knows by how much. */
+  decoded: boolean;
 }
 
 export interface InjectionOptions {
@@ -79,22 +86,21 @@ export class Injection {
     this.#check('url', path);
     this.#check('url', decoded(path));
     const swapped = fields.map(([name, value]): [string, string] => [name, this.#swapField(value)]);
-    // A coded body could be neither checked nor put back, so none is asked for.
+    // A coded body could be neither checked nor put back, so none is asked for; nor a part of one, which may begin or
+    // end in the middle of a value.
     const plain: Fields = this.active
-      ? [...without(swapped, 'accept-encoding'), ['Accept-Encoding', 'identity']]
+      ? [...without(swapped, 'accept-encoding', 'range', 'if-range'), ['Accept-Encoding', 'identity']]
       : swapped;
-    const body = [...this.#bodyGuards(), ...this.#bodySwaps(fields)];
-    return { fields: plain, body };
+    const swaps = this.#bodySwaps(fields);
+    return { fields: plain, body: [...this.#bodyGuards(), ...swaps], changes: swaps.length > 0 };
   }
 
   /** Throws `Refused` if the body can't be looked through. */
-  incoming(fields: Fields): Incoming {
-    if (!this.active) return { fields, body: [] };
-    const swaps = this.#putBack();
-    const cleaned = fields.map(([name, value]): [string, string] => [
-      name,
-      swapAll(Buffer.from(value, 'latin1'), swaps).toString('latin1'),
-    ]);
+  incoming(fields: Fields, said = ''): Incoming {
+    // A parser takes more than may be sent.
+    const reason = this.cleanedText(said).replace(/[^\t\x20-\x7e\x80-\xff]/g, '?');
+    if (!this.active) return { fields, reason, body: [], decoded: false };
+    const cleaned = this.cleaned(fields);
     const codings = valuesOf(fields, 'content-encoding').flatMap((value) =>
       value.split(',').map((coding) => coding.trim().toLowerCase()),
     );
@@ -104,14 +110,27 @@ export class Injection {
       .map(decoder);
     return {
       fields: decoders.length > 0 ? without(cleaned, 'content-encoding') : cleaned,
-      body: [...decoders, new SwapStream(swaps)],
+      reason,
+      body: [...decoders, new SwapStream(this.#putBack())],
+      decoded: decoders.length > 0,
     };
   }
 
-  /** A message of a websocket on its way out. Throws `Refused`. */
-  outgoingMessage(text: string): string {
-    this.#check('body', text);
-    return this.#swapText(text, 'inBody');
+  /** Fields of an answer, at its beginning or its end, with the placeholders put back: in names, too. */
+  cleaned(fields: Fields): Fields {
+    if (!this.active) return fields;
+    return fields.map(([name, value]): [string, string] => [this.cleanedText(name), this.cleanedText(value)]);
+  }
+
+  /** `text` as HTTP has it: a character is a byte. */
+  cleanedText(text: string): string {
+    return this.active ? swapAll(Buffer.from(text, 'latin1'), this.#putBack()).toString('latin1') : text;
+  }
+
+  /** A message of a websocket on its way out; in bytes nothing is swapped. Throws `Refused`. */
+  outgoingMessage(data: Buffer, binary: boolean): Buffer {
+    if (data.includes(PLACEHOLDER_PREFIX)) this.#check('body', data.toString('latin1'));
+    return binary ? data : Buffer.from(this.#swapText(data.toString('utf8'), 'inBody'));
   }
 
   incomingMessage(bytes: Buffer): Buffer {
@@ -129,7 +148,8 @@ export class Injection {
     const basic = /^(\s*Basic\s+)([A-Za-z0-9+/_=-]+)\s*$/i.exec(value);
     if (!basic) {
       this.#check('header', value);
-      return this.#swapText(value, 'inHeader');
+      // In a field a character is a byte; what is put in is UTF-8.
+      return this.#swapText(value, 'inHeader', (text) => Buffer.from(text).toString('latin1'));
     }
     const [, scheme = '', coded = ''] = basic;
     const login = Buffer.from(coded, 'base64').toString('utf8');
@@ -141,11 +161,11 @@ export class Injection {
     return scheme + recoded;
   }
 
-  #swapText(text: string, where: 'inHeader' | 'inBody'): string {
+  #swapText(text: string, where: 'inHeader' | 'inBody', as = (value: string) => value): string {
     let swapped = text;
     for (const { credential, value } of this.#bound) {
       if (!credential[where] || !swapped.includes(credential.placeholder)) continue;
-      swapped = swapped.replaceAll(credential.placeholder, () => value);
+      swapped = swapped.replaceAll(credential.placeholder, () => as(value));
       this.used.add(credential.credentialId);
     }
     return swapped;
@@ -177,16 +197,9 @@ export class Injection {
 
   /** Ends the request when a placeholder that does not belong to the host goes by. */
   #bodyGuards(): Transform[] {
-    if (this.#foreign.length === 0) return [];
-    const watched = this.#foreign.map(({ placeholder }) => ({ from: Buffer.from(placeholder), to: Buffer.alloc(0) }));
-    const guard = new SwapStream(watched, ({ from }) => {
-      try {
-        this.#trip('body', from.toString());
-      } catch (error) {
-        guard.destroy(error instanceof Error ? error : undefined);
-      }
-    });
-    return [guard];
+    // Where nobody has a credential there is no placeholder either.
+    if (this.#options.injectables.length === 0) return [];
+    return [placeholderGuard((text) => this.#check('body', text))];
   }
 
   #bodySwaps(fields: Fields): Transform[] {
@@ -217,13 +230,9 @@ function written(value: string, type: string): string {
   return value;
 }
 
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
-}
+/** One escape after the other: what is none, somewhere in it, must not hide the rest. */
+const decoded = (path: string): string =>
+  path.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 
 function decoder(coding: string): Transform {
   if (coding === 'gzip' || coding === 'x-gzip') return createGunzip();

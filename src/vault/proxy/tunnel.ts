@@ -36,6 +36,7 @@ export interface TunnelContext extends VisitContext {
 }
 
 const LAST_WORDS_MS = 2_000;
+const HANDSHAKE_MS = 15_000;
 const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n\r\n';
 
 /**
@@ -84,21 +85,29 @@ export async function tunnel(
 
 /** Bytes both ways until both sides have ended. */
 function passOn(visit: Visit, socket: Duplex, upstream: Socket, begin: (to: Duplex) => void): Promise<void> {
+  if (socket.destroyed || upstream.destroyed) throw new Refused('upstream', 'one side hung up before it began');
   return new Promise((resolve) => {
-    const end = () => {
+    socket.once('close', () => {
       visit.bytesOut = upstream.bytesWritten;
       visit.bytesIn = upstream.bytesRead;
-      socket.destroy();
-      upstream.destroy();
+      if (socket.readableEnded) later(upstream);
+      else upstream.destroy();
       visit.allowed();
       resolve();
-    };
-    socket.once('close', end);
-    upstream.once('close', end);
+    });
+    upstream.once('close', () => {
+      socket.resume();
+      // A slow client has not read yet all that came before the host hung up.
+      if (!upstream.readableEnded || socket.writableFinished) socket.destroy();
+      else socket.once('finish', () => socket.destroy());
+    });
     socket.pipe(upstream);
     begin(socket);
   });
 }
+
+/** Ends it when its last words, such as the end of a websocket, have had time to get out. */
+const later = (upstream: Socket): void => void setTimeout(() => upstream.destroy(), LAST_WORDS_MS).unref();
 
 /** HTTP in a tunnel: each request is looked at as if it had come without one. */
 function passRequests(context: TunnelContext, visit: Visit, socket: Duplex): void {
@@ -127,28 +136,34 @@ async function openUp(
       'wrong_name',
       `the connection was opened to ${target.host} but names ${first.serverName ?? 'no host'}`,
     );
+  const secureContext = context.authority.contextFor(target.host);
   // Both sides speak the same protocol: it is the host that chooses from what the client offers.
   const upstream = await context.dialer.tls(
     target,
     first.alpn.filter((one) => one === 'h2' || one === 'http/1.1'),
   );
+  upstream.on('error', () => upstream.destroy());
+  // Of who hung up while the host was reached no event would tell.
+  if (socket.destroyed) {
+    upstream.destroy();
+    throw new Refused('upstream', 'whoever asked hung up');
+  }
   const chosen = upstream.alpnProtocol || undefined;
   const client = new TLSSocket(socket, {
     isServer: true,
-    secureContext: context.authority.contextFor(target.host),
+    secureContext,
     ...(chosen ? { ALPNProtocols: [chosen] } : {}),
   });
   client.on('error', () => client.destroy());
-  upstream.on('error', () => upstream.destroy());
   socket.once('close', () => {
     client.destroy();
-    // Last words, such as the end of a websocket, may still be on their way.
-    setTimeout(() => upstream.destroy(), LAST_WORDS_MS).unref();
+    later(upstream);
   });
+  const timer = setTimeout(() => client.destroy(), HANDSHAKE_MS);
   await new Promise<void>((resolve, reject) => {
     client.once('secure', resolve);
     client.once('close', () => reject(new Refused('not_http', 'the client ended the TLS handshake')));
-  });
+  }).finally(() => clearTimeout(timer));
   // Only a TLS server of Node's own would clear this flag, and HTTP/2 waits for it.
   Object.assign(client, { secureConnecting: false });
   if (chosen === 'h2') {
@@ -167,21 +182,31 @@ async function openUp(
 function speakHttp2(context: TunnelContext, visit: Visit, client: TLSSocket, first: TLSSocket): void {
   const { target, caller } = visit;
   visit.opened();
-  const url = `https://${authority(target)}`;
-  const settings = { enablePush: false };
-  let upstream: Promise<ClientHttp2Session> = Promise.resolve(
-    quiet(connectHttp2(url, { createConnection: () => first, settings })),
-  );
+  let over = false;
+  const speakOver = (socket: TLSSocket): ClientHttp2Session => {
+    if (over || socket.destroyed) {
+      socket.destroy();
+      throw new Refused('upstream', 'one side hung up');
+    }
+    const settings = { enablePush: false };
+    return quiet(connectHttp2(`https://${authority(target)}`, { createConnection: () => socket, settings }));
+  };
+  let upstream: Promise<ClientHttp2Session> = Promise.resolve(first).then(speakOver);
+  upstream.catch(() => undefined);
   const session = async (): Promise<ClientHttp2Session> => {
-    const current = await upstream.catch(() => undefined);
+    const asked = upstream;
+    const current = await asked.catch(() => undefined);
     if (current && !current.destroyed && !current.closed) return current;
-    upstream = context.dialer
-      .tls(target, ['h2'])
-      .then((socket) => quiet(connectHttp2(url, { createConnection: () => socket, settings })));
+    // The first of those who find it gone has a new one made, for all of them.
+    if (upstream === asked) {
+      upstream = context.dialer.tls(target, ['h2']).then(speakOver);
+      upstream.catch(() => undefined);
+    }
     return await upstream;
   };
   const server = quiet(performServerHandshake(client));
   server.on('close', () => {
+    over = true;
     void upstream.then((one) => one.destroy()).catch(() => undefined);
   });
   server.on('stream', (stream, headers) => {

@@ -1,7 +1,7 @@
 import type { Agent, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type RawData, WebSocket, WebSocketServer } from 'ws';
-import { endToEnd, fieldsOf, without } from './fields.ts';
+import { endToEnd, fieldsOf, valuesOf, without } from './fields.ts';
 import { authority } from './hosts.ts';
 import type { Injection } from './injection.ts';
 import { Refused } from './refused.ts';
@@ -11,8 +11,13 @@ import type { Visit } from './visit.ts';
 const OPEN_MS = 20_000;
 /** A message beyond it ends the connection. Bytes. */
 const LARGEST = 64 * 1024 * 1024;
+/** Of why it was closed, bytes. */
+const LONGEST_REASON = 123;
 /** So much may wait for a slow reader before its sender is made to wait. Bytes. */
 const WAITING = 1024 * 1024;
+
+/** The subprotocol the host agreed to, as the client may hear of it, until it has. */
+const agreed = new WeakMap<IncomingMessage, string>();
 
 /** Messages are not compressed on the way: each is looked through as it is. */
 const doors = new WebSocketServer({
@@ -20,6 +25,7 @@ const doors = new WebSocketServer({
   clientTracking: false,
   perMessageDeflate: false,
   maxPayload: LARGEST,
+  handleProtocols: (_offered, request) => agreed.get(request) || false,
 });
 
 /** Sends a websocket on: first to the host, and only if that agrees is the client answered. Never throws. */
@@ -38,9 +44,16 @@ export async function websocket(
     const injection = await visit.injection();
     const upstream = await openUpstream(visit, path, agent, request, injection);
     visit.status = 101;
+    agreed.set(request, injection.cleanedText(upstream.protocol));
+    let begun = false;
     doors.handleUpgrade(request, socket, head, (client) => {
+      begun = true;
       relay(visit, injection, client, upstream);
     });
+    if (begun) return;
+    // It hung up meanwhile, or what it asked for was no websocket: then it has been told so.
+    upstream.terminate();
+    visit.ended(new Refused('not_http', 'the client did not keep to the websocket protocol'));
   } catch (error) {
     refuse(socket, visit.ended(error));
   }
@@ -65,7 +78,10 @@ function openUpstream(
   const own = ['sec-websocket-key', 'sec-websocket-version', 'sec-websocket-extensions', 'sec-websocket-protocol'];
   const headers: Record<string, string> = {};
   for (const [name, value] of without(fields, ...own, 'host', 'accept-encoding')) headers[name] = value;
-  const protocols = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((one) => one.trim());
+  // Some services take a token in this place.
+  const protocols = valuesOf(fields, 'sec-websocket-protocol').flatMap((value) =>
+    value.split(',').map((one) => one.trim()),
+  );
   const { scheme, host, port } = visit.target;
   const name = host.includes(':') ? `[${host}]` : host;
   const upstream = new WebSocket(
@@ -101,13 +117,19 @@ function relay(visit: Visit, injection: Injection, client: WebSocket, upstream: 
     client.close(1008);
     upstream.close(1001);
   };
-  forward(client, upstream, stop, (data, binary) => {
-    visit.bytesOut += data.byteLength;
-    return binary ? data : Buffer.from(injection.outgoingMessage(data.toString('utf8')));
+  forward(client, upstream, stop, {
+    message: (data, binary) => {
+      visit.bytesOut += data.byteLength;
+      return injection.outgoingMessage(data, binary);
+    },
+    reason: (reason) => injection.outgoingMessage(reason, true),
   });
-  forward(upstream, client, stop, (data) => {
-    visit.bytesIn += data.byteLength;
-    return injection.incomingMessage(data);
+  forward(upstream, client, stop, {
+    message: (data) => {
+      visit.bytesIn += data.byteLength;
+      return injection.incomingMessage(data);
+    },
+    reason: (reason) => injection.incomingMessage(reason),
   });
   let open = 2;
   for (const side of [client, upstream]) {
@@ -123,11 +145,11 @@ function forward(
   from: WebSocket,
   to: WebSocket,
   stop: (error: unknown) => void,
-  change: (data: Buffer, binary: boolean) => Buffer,
+  change: { message: (data: Buffer, binary: boolean) => Buffer; reason: (reason: Buffer) => Buffer },
 ): void {
   from.on('message', (data, binary) => {
     try {
-      to.send(change(bytesOf(data), binary), { binary }, () => {
+      to.send(change.message(bytesOf(data), binary), { binary }, () => {
         if (from.isPaused && to.bufferedAmount < WAITING) from.resume();
       });
     } catch (error) {
@@ -139,7 +161,13 @@ function forward(
     // 1005 and 1006 say that there was no code: they are never sent.
     if (code === 1005) to.close();
     else if (code === 1006 || code === 1015) to.terminate();
-    else to.close(code, reason);
+    else {
+      try {
+        to.close(code, change.reason(reason).subarray(0, LONGEST_REASON));
+      } catch (error) {
+        stop(error);
+      }
+    }
   });
 }
 
