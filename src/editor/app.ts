@@ -128,8 +128,10 @@ export class App {
     const { sessions: view, sessionsChanged: treeChanged, vaultsChanged } = views;
     this.#view = view;
     this.#owned.add(this.secrets);
-    this.#owned.add(this.secrets.onChange(() => vaultsChanged.fire(undefined)));
-    this.#owned.add(views.vaults.onDidChangeVisibility(() => vaultsChanged.fire(undefined)));
+    const vaultsMayHaveChanged = () =>
+      void this.vaultTree.changed().then((changed) => changed && vaultsChanged.fire(undefined));
+    this.#owned.add(this.secrets.onChange(vaultsMayHaveChanged));
+    this.#owned.add(views.vaults.onDidChangeVisibility(vaultsMayHaveChanged));
     this.#owned.add(this.sessions.onChange(() => treeChanged.fire(undefined)));
     this.#owned.add(vscode.workspace.onDidGrantWorkspaceTrust(() => this.sessions.changed()));
     const minute = setInterval(() => view.visible && treeChanged.fire(undefined), AGES_MS);

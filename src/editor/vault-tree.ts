@@ -14,6 +14,8 @@ export type VaultNode =
 export class VaultTree {
   readonly #secrets: Secrets;
   readonly #projects: Projects;
+  /** What was shown last below each row, '' = at the top, in words that differ if anything looks different. */
+  readonly #shown = new Map<string, { node: VaultNode | undefined; text: string }>();
 
   constructor(secrets: Secrets, projects: Projects) {
     this.#secrets = secrets;
@@ -21,6 +23,33 @@ export class VaultTree {
   }
 
   async children(node?: VaultNode): Promise<VaultNode[]> {
+    const rows = await this.#rows(node);
+    // With the top, all that is open is asked for anew; what is gone is not.
+    if (!node) this.#shown.clear();
+    this.#shown.set(keyOf(node), { node, text: this.#text(rows) });
+    return rows;
+  }
+
+  /**
+   * Whether anything would look different if it were drawn now. A tree that is drawn anew loses the menu that is open
+   * on it, so this is asked first.
+   */
+  async changed(): Promise<boolean> {
+    let differs = false;
+    for (const [key, { node, text }] of [...this.#shown]) {
+      const now = await this.#rows(node).then(
+        (rows) => this.#text(rows),
+        () => undefined,
+      );
+      if (now === text) continue;
+      differs = true;
+      // It is drawn with this, or what is newer, now.
+      if (now !== undefined && this.#shown.has(key)) this.#shown.set(key, { node, text: now });
+    }
+    return differs;
+  }
+
+  async #rows(node: VaultNode | undefined): Promise<VaultNode[]> {
     if (node?.kind === 'credential') return [];
     if (node) return this.#credentials(node.project, node.vault.id);
     const rows = await Promise.all(
@@ -34,6 +63,10 @@ export class VaultTree {
 
   item(node: VaultNode): vscode.TreeItem {
     return node.kind === 'vault' ? this.#vault(node.project, node.vault) : credentialItem(node);
+  }
+
+  #text(rows: readonly VaultNode[]): string {
+    return JSON.stringify(rows.map((row) => this.item(row)));
   }
 
   async #credentials(project: Project, vault: VaultId): Promise<VaultNode[]> {
@@ -59,6 +92,9 @@ export class VaultTree {
     return item;
   }
 }
+
+const keyOf = (node: VaultNode | undefined): string =>
+  node === undefined ? '' : node.kind === 'vault' ? node.vault.id : node.credential.id;
 
 function credentialItem({ credential, hasValue }: Extract<VaultNode, { kind: 'credential' }>): vscode.TreeItem {
   const item = new vscode.TreeItem(credentialName(credential));

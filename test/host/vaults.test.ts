@@ -72,4 +72,34 @@ describe('The Vaults tree', () => {
     assert.doesNotMatch(JSON.stringify(items), /of-this-test/);
     secrets.dispose();
   });
+
+  it('is drawn anew only where something looks different', async () => {
+    await using stage = await Stage.open();
+    const secrets = secretsOf();
+    const vaults = await secrets.vaults(stage.project.store.root);
+    const tree = new VaultTree(secrets, stage.projects);
+    assert.equal(await tree.changed(), false, 'what nobody has looked at is not drawn anew');
+    const draw = async () => {
+      const rows = await tree.children();
+      for (const row of rows) await tree.children(row);
+      return rows;
+    };
+    assert.deepEqual(await draw(), []);
+    const vault = await vaults.createVault({ display_name: 'Work' });
+    assert.equal(await tree.changed(), true);
+    assert.equal(await tree.changed(), false, 'it is said once');
+    assert.equal((await draw()).length, 1);
+    assert.equal(await tree.changed(), false);
+    const added = await vaults.addCredential(
+      vault.id,
+      { auth: { type: 'git_https', host: 'git.example', user: 'me' } },
+      { token: 'the-token-of-this-test' },
+    );
+    assert.equal(await tree.changed(), true);
+    await draw();
+    assert.equal(await tree.changed(), false);
+    await vaults.archiveCredential(added.id);
+    assert.equal(await tree.changed(), true);
+    secrets.dispose();
+  });
 });
