@@ -55,12 +55,13 @@ export class Engines {
       import('../vault/session-secrets.ts'),
     ]);
     const { reporter, secrets } = this.#host;
+    const ownKey = await secrets.ownKey();
     const engine = createEngine({
       store: project.store,
       checkpoints: await project.checkpoints(),
       workspaceFolder: project.path,
       apiKey: () => secrets.key(),
-      guard: createGuard({ redactor: secrets.redactor, maskKey: await secrets.maskKey(), workFolder }),
+      guard: createGuard({ redactor: secrets.redactor, maskKey: ownKey, workFolder }),
       baseUrl: () => settings(project.uri).baseUrl,
       dockerHost: settings(project.uri).dockerHost,
       rehearsalUrl: () => this.#rehearsal.url(),
@@ -71,6 +72,7 @@ export class Engines {
         secrets: async (session, ids) => sessionSecrets(await secrets.vaults(project.store.root), session, ids),
         upstreamProxy: () => settings(project.uri).httpProxy || undefined,
         privateRanges: settings(project.uri).privateRanges,
+        authorityKey: ownKey,
       },
       mcpTokens: (ids) => ({
         tokenFor: async (url) => (await secrets.mcpLogins(project.store.root)).tokens(ids).tokenFor(url),

@@ -14,7 +14,8 @@ import type { SecretKey } from './secret-key.ts';
 const MIN_KEY = 16;
 /** A keyring that waits for a person keeps no session waiting for longer, in ms: what it has not told, nobody can use. */
 const PATIENCE_MS = 5000;
-const MASK_KEY = 'drover.maskKey';
+/** Named after its first use. */
+const OWN_KEY = 'drover.maskKey';
 
 export interface SecretsHost {
   storage: SecretStore;
@@ -90,14 +91,17 @@ export class Secrets implements Disposable {
     return key;
   }
 
-  /** The key that what is masked is told apart by; made at its first use. */
-  async maskKey(): Promise<Uint8Array> {
+  /**
+   * Drover's own key, made at its first use: what is masked is told apart by it, and sessions' authorities are derived
+   * from it. It is nobody's to see, as a value of a vault is.
+   */
+  async ownKey(): Promise<Uint8Array> {
     const { storage } = this.#host;
-    const kept = await Promise.resolve(storage.get(MASK_KEY)).catch(() => undefined);
+    const kept = await Promise.resolve(storage.get(OWN_KEY)).catch(() => undefined);
     if (kept) return Buffer.from(kept, 'base64');
     const fresh = randomBytes(32);
-    // Without it, what was revealed is masked again in the next window.
-    await Promise.resolve(storage.store(MASK_KEY, fresh.toString('base64'))).catch(() => undefined);
+    // Without it, what was revealed is masked again in the next window, and programs that run must be started again.
+    await Promise.resolve(storage.store(OWN_KEY, fresh.toString('base64'))).catch(() => undefined);
     return fresh;
   }
 

@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto';
 import * as tls from 'node:tls';
 import type { SessionId, VaultId } from '../protocol/ids.ts';
 import type { Egress, EgressSession, Gate, SessionSecrets } from './egress.ts';
@@ -15,6 +16,11 @@ export interface EgressOptions {
   extraCertificates?: () => readonly string[];
   /** Address ranges (CIDR) a sandbox may be connected to although they are private: of an intranet, or a test's own. */
   privateRanges?: readonly string[];
+  /**
+   * Kept where values are kept. With it a session's authority is the same again in the next process, without being written
+   * anywhere; without, what still runs in a sandbox that is taken over has to be started again to reach bound hosts.
+   */
+  authorityKey?: Uint8Array;
   /** Default: the system's. */
   resolve?: Resolve;
 }
@@ -31,7 +37,7 @@ export function createEgress(options: EgressOptions = {}): Egress {
   return {
     async open(session: EgressSession, token?: string): Promise<Gate> {
       const secrets = await options.secrets?.(session.session, session.owner()?.vaultIds ?? []);
-      const authority = authorityOf(authorities, session.session);
+      const authority = authorityOf(authorities, session.session, options.authorityKey);
       return new SessionGate(session, { token, secrets, dialer, authority, trusted: trusted() });
     },
   };
@@ -40,14 +46,21 @@ export function createEgress(options: EgressOptions = {}): Egress {
 /** Authorities that are kept for the next sandbox of their session, which may be as soon as its next call. */
 const KEPT = 50;
 
-function authorityOf(all: Map<SessionId, SessionAuthority>, session: SessionId): SessionAuthority {
-  const made = all.get(session) ?? new SessionAuthority();
+function authorityOf(
+  all: Map<SessionId, SessionAuthority>,
+  session: SessionId,
+  key: Uint8Array | undefined,
+): SessionAuthority {
+  const made = all.get(session) ?? new SessionAuthority(key && seedOf(key, session));
   // The one that was used last stands last.
   all.delete(session);
   all.set(session, made);
   for (const oldest of [...all.keys()].slice(0, -KEPT)) all.delete(oldest);
   return made;
 }
+
+const seedOf = (key: Uint8Array, session: SessionId): Uint8Array =>
+  new Uint8Array(hkdfSync('sha256', key, '', session, 32));
 
 /** The public roots Node ships, and what the operating system trusts (a company's own). */
 function systemCertificates(): string[] {

@@ -1,9 +1,11 @@
 import { createServer, type Server } from 'node:http';
+import { createServer as createSecure } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import type { Networking } from '../../src/protocol/environment.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { SessionAuthority } from '../../src/vault/proxy/authority.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { environmentOf, makeRig, type Rig, SAMPLE, sh, textOf } from '../sandbox/rig.ts';
 import { describeWith, docker, engineAvailable, osSandboxAvailable } from '../support/engine.ts';
@@ -79,6 +81,56 @@ describeWith(engine, 'the way out of a container', () => {
       await provider.dispose();
     }
   });
+
+  it('is trusted by what runs on when another process takes it over, by what starts then, and by the system’s own store', async () => {
+    const internet = new SessionAuthority();
+    const listening = createSecure({ SNICallback: (name, done) => done(null, internet.contextFor(name)) }, (q, s) => {
+      s.end(`${q.headers.authorization}`);
+    });
+    server = listening;
+    await new Promise<void>((resolve) => listening.listen(0, PUBLIC, resolve));
+    const { port } = listening.address() as AddressInfo;
+    const placeholder = `drover_ph_${'Way0Out1'.repeat(4)}`;
+    const token = { credentialId: 'cred_1', placeholder, inHeader: true, inBody: false };
+    const anew = () =>
+      createEgress({
+        resolve: async () => [PUBLIC],
+        privateRanges: [`${PUBLIC}/32`],
+        extraCertificates: () => [internet.certificate],
+        authorityKey: Buffer.alloc(32, 'a key of the test'),
+        secrets: async () => ({
+          injectables: async () => [
+            { ...token, bound: [{ host: 'api.test', port }], value: async () => 'the-real-value-0123456789' },
+          ],
+          env: { API: placeholder },
+        }),
+      });
+    const made = await makeRig({ egress: anew() });
+    rig = made;
+    const networking: Networking = { type: 'limited', allowed_hosts: [`api.test:${port}`] };
+    const owner = made.owner({ type: 'image', image: SAMPLE, networking });
+    const ask = (after: number) =>
+      `-e 'setTimeout(() => fetch("https://api.test:${port}/", { headers: { authorization: process.env.API } }).then(async (r) => console.log(r.status, await r.text())).catch((e) => console.log("failed", e.cause?.message ?? e.message)), ${after})'`;
+    const first = await made.provider.acquire(owner);
+    const authority = async (sandbox: Sandbox) => textOf((await sh(sandbox, 'head -12 /run/drover/ca.pem')).stdout);
+    const before = await authority(first);
+    const running = sh(first, `node ${ask(6_000)}`);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const provider = createSandboxProvider({ ...made.options, egress: anew() });
+    try {
+      const second = await provider.acquire(owner);
+      expect(second.id).toBe(first.id);
+      // Another certificate, of the same key.
+      expect(await authority(second)).not.toBe(before);
+      const answer = `200 ${placeholder}\n`;
+      expect(textOf((await sh(second, `node ${ask(0)}`)).stdout)).toBe(answer);
+      const bare = 'env -u NODE_EXTRA_CA_CERTS -u SSL_CERT_FILE node --use-system-ca';
+      expect(textOf((await sh(second, `${bare} ${ask(0)}`)).stdout)).toBe(answer);
+      expect(textOf((await running).stdout)).toBe(answer);
+    } finally {
+      await provider.dispose();
+    }
+  }, 60_000);
 
   it('is opened again when its relay dies', async () => {
     const { rig, owner, url } = await open();
