@@ -171,6 +171,7 @@ export function take(world: World, step: Step): void {
           { thread: step.thread },
         ),
         ...step.inputs.map((event_id) => draft('drover.event_processed', { event_id }, { thread: step.thread })),
+        ...servers(world, step.thread),
         draft('span.model_request_start', {}, { thread: step.thread, id: span, local: { model: 'm' } }),
       );
       world.inHand.threads.add(step.thread);
@@ -204,6 +205,18 @@ export function take(world: World, step: Step): void {
     case 'idle_session':
       world.append(draft('session.status_idle', { stop_reason: step.stop_reason }));
   }
+}
+
+/** Before some requests an MCP server lists its tools, or can't be reached. */
+function servers(world: World, thread: ThreadId): Draft[] {
+  const server = { mcp_server_name: ['wiki', 'files'][world.pick(2)] ?? 'wiki' };
+  const chance = world.pick(8);
+  if (chance > 1) return [];
+  const retry_status = { type: 'retrying' as const };
+  const error = { type: 'mcp_connection_failed_error', message: 'gone', retry_status, ...server };
+  if (chance === 1) return [draft('session.error', { error }, { thread })];
+  const tools = [{ name: 'look', shown_as: 'look', description: '', input_schema: { type: 'object' as const } }];
+  return [draft('drover.mcp_tools_listed', { ...server, server: null, tools, left_out: [] }, { thread })];
 }
 
 const idleThread = (
@@ -242,12 +255,12 @@ function start(world: World, id: EventId): void {
 export function result(world: World, id: EventId, outcome: 'ok' | 'failed' | 'denied' | 'cancelled' | 'unknown'): void {
   const call = world.state.calls.get(id);
   const content = world.pick(5) === 0 ? [] : [text(outcome)];
+  const fields = { content, is_error: outcome !== 'ok' };
+  const more = { ...(call ? { thread: call.thread } : {}), local: { outcome } };
   world.append(
-    draft(
-      'agent.tool_result',
-      { tool_use_id: id, content, is_error: outcome !== 'ok' },
-      { ...(call ? { thread: call.thread } : {}), local: { outcome } },
-    ),
+    call?.mcp
+      ? draft('agent.mcp_tool_result', { mcp_tool_use_id: id, ...fields }, more)
+      : draft('agent.tool_result', { tool_use_id: id, ...fields }, more),
   );
 }
 
@@ -305,6 +318,10 @@ function toolUse(world: World, thread: ThreadId, place: Place): Draft {
   const permission = (['allow', 'ask', 'deny'] as const)[world.pick(3)] ?? 'ask';
   const id = mint.event();
   const local = { reply: place, model_tool_use_id: `toolu_${id}`, ...(world.pick(9) === 0 ? { refused: 'no' } : {}) };
+  if (!child && world.pick(4) === 0) {
+    const fields = { mcp_server_name: 'wiki', name: 'look', input: {}, evaluated_permission: permission };
+    return draft('agent.mcp_tool_use', fields, { thread, id, local: { ...local, shown_as: 'mcp__wiki__look' } });
+  }
   const fields = { name: child ? 'create_agent' : 'bash', input: {}, evaluated_permission: permission };
   return draft('agent.tool_use', fields, { thread, id, local });
 }

@@ -16,9 +16,9 @@ describe.skipIf(!hasBrowser)('the panel of a session with MCP servers', { timeou
       const now = Date.parse(records[asking]?.at ?? '');
       await panel.open({ records: records.slice(0, asking), now });
       const card = panel.page.locator('.approval');
-      expect(await card.locator('h3').innerText()).toBe('Tester wants to use change of the MCP server wiki');
-      expect(await card.innerText()).toMatch(/Runs at the MCP server wiki \(127\.0\.0\.1:\d+\)\./);
-      expect(await panel.page.locator('.line').first().innerText()).toContain('MCP server wiki: 3 tools');
+      expect(await card.locator('h3').textContent()).toBe('Tester wants to use change of the MCP server wiki');
+      expect(await card.textContent()).toMatch(/Runs at the MCP server wiki \(127\.0\.0\.1:\d+\)\./);
+      expect(await panel.page.locator('.line').first().textContent()).toContain('MCP server wiki: 3 tools');
       await panel.picture(`mcp-asking-${theme}`);
       await panel.page.getByRole('tab', { name: 'Timeline' }).click();
       await panel.settle();
