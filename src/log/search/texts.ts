@@ -30,6 +30,10 @@ export function searched(record: LogRecord): Searched | null {
   return found && texts.length > 0 ? { kind: found.kind, texts } : null;
 }
 
+/** A server's tool by both names. */
+const nameOf = (event: { name: string; mcp_server_name?: string }): string =>
+  event.mcp_server_name === undefined ? event.name : `${event.mcp_server_name}: ${event.name}`;
+
 function ofEvent(event: KnownEvent, local: Local): Searched | null {
   switch (event.type) {
     case 'drover.session_created':
@@ -52,7 +56,7 @@ function ofEvent(event: KnownEvent, local: Local): Searched | null {
     case 'agent.tool_use':
     case 'agent.mcp_tool_use':
     case 'agent.custom_tool_use':
-      return { kind: 'tool input', texts: [event.name, ...leaves(event.input), local.malformed_input ?? ''] };
+      return { kind: 'tool input', texts: [nameOf(event), ...leaves(event.input), local.malformed_input ?? ''] };
     case 'agent.tool_result':
     case 'agent.mcp_tool_result':
     case 'user.tool_result':

@@ -142,6 +142,15 @@ describe('an MCP server', () => {
     expect(words(onlyCall(await rig.run(callTask('mcp__wiki__echo', { text: 'as ever' }))))).toBe('as ever');
   });
 
+  it('is each thread’s own: a child is told what there is, and calls it over its own connection', async () => {
+    const wiki = await serve({ echo: {} });
+    const rig = await open({ wiki });
+    const state = await rig.run('[rehearsal:agents n=1]');
+    const listed = (await rig.records()).filter(({ event }) => event.type === 'drover.mcp_tools_listed');
+    expect(listed.map(({ thread }) => thread)).toEqual([...state.threads.keys()]);
+    expect(wiki.asked('initialize')).toBe(2);
+  });
+
   it('has at most so many tools that an agent has 256, and what is left out is named', async () => {
     const many = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`tool_${n}`, {}]));
     const rig = await open({ a: await serve(many), b: await serve(many) });
