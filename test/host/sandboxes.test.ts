@@ -2,10 +2,14 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
+import { Engines } from '../../src/editor/engines.ts';
 import { withDevcontainer } from '../../src/editor/pick-devcontainer.ts';
 import { DevcontainerWatch, rebuildSandbox } from '../../src/editor/rebuild.ts';
+import { Reporter } from '../../src/editor/reporter.ts';
 import { SandboxProgress } from '../../src/editor/sandbox-progress.ts';
+import { accounts, Secrets } from '../../src/editor/secrets.ts';
 import { settings } from '../../src/editor/settings.ts';
+import { Emitter } from '../../src/protocol/disposable.ts';
 import type { Environment } from '../../src/protocol/environment.ts';
 import { mint } from '../../src/protocol/ids.ts';
 import { draft } from '../../src/protocol/record.ts';
@@ -95,6 +99,63 @@ describe('Rebuild Sandbox', () => {
     await rebuildSandbox(stage.actions, session);
     await eventually('the sandbox to go', 10_000, () => session.state?.sandbox === null);
     assert.equal(session.state?.sandboxes.get(sandbox_id)?.state, 'removed');
+  });
+});
+
+describe('At the start of a window', () => {
+  it('what a crash left being made is looked for, also where another sandbox of the session went after it', async function () {
+    this.timeout(60_000);
+    await using stage = await Stage.open();
+    const { session } = await stage.asking({ name: 'bash', input: { command: 'true' } });
+    const [last, spare] = [mint.sandbox(), mint.sandbox()];
+    const writer = await stage.project.store.acquire(session.id, 'a test');
+    await writer.append([
+      draft('drover.sandbox_provisioning', { sandbox_id: last, recipe: 'a test' }),
+      draft('drover.sandbox_provisioning', { sandbox_id: spare, recipe: 'a test' }),
+      draft('drover.sandbox_ready', { sandbox_id: last, kind: 'container', detail: 'a test', duration_ms: 1 }),
+      draft('drover.sandbox_removed', { sandbox_id: last, reason: 'Its call has ended.' }),
+      draft('drover.session_archived', { archived: true }),
+    ]);
+    await writer.release();
+    await eventually('the log to be read', 20_000, async () => {
+      await stage.sessions.refreshHolder(session);
+      return session.state?.archived === true && session.holder === null;
+    });
+    assert.equal(session.state?.sandbox, null);
+    const kept = new Map<string, unknown>();
+    const memory = {
+      keys: () => [...kept.keys()],
+      get: <T>(key: string, otherwise?: T) => (kept.has(key) ? (kept.get(key) as T) : otherwise),
+      update: async (key: string, value: unknown) => void kept.set(key, value),
+    };
+    const secrets = new Secrets({
+      storage: {
+        get: async () => undefined,
+        store: async () => {},
+        delete: async () => {},
+        onDidChange: new Emitter<string>().on,
+      },
+      accounts,
+      key: { get: async () => undefined },
+      alarm: () => undefined,
+    });
+    const uri = vscode.Uri.file(stage.folder);
+    const host = {
+      version: '0.0.0',
+      secrets,
+      reporter: new Reporter(secrets.redactor),
+      extension: uri,
+      storage: uri,
+      memory: memory as vscode.Memento,
+      sessions: () => stage.sessions,
+      preview: () => undefined,
+    };
+    const engines = new Engines(host);
+    await engines.reapLeftovers(stage.projects);
+    assert.ok(stage.project.running, 'the engine was asked');
+    assert.deepEqual([...kept.values()], [[spare]]);
+    await engines.close();
+    secrets.dispose();
   });
 });
 
