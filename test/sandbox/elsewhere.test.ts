@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { chmod, lstat, mkdir, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ensureSampleImage, ensureTinyImage } from '../../scripts/image.mjs';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
-import { describeWith, docker, engineAvailable, removeLabelled } from '../support/engine.ts';
+import { describeWith, docker, engineAvailable, removeDevcontainerImages, removeLabelled } from '../support/engine.ts';
 import { tcpRelay } from '../support/tcp-relay.ts';
 import { connectTo } from './mcp-client.ts';
 import { environmentOf, makeImages, makeRig, type Rig, SAMPLE, sh, TINY, textOf, types } from './rig.ts';
@@ -47,6 +47,7 @@ describeWith(engine, 'an engine on another machine', () => {
   afterEach(async () => {
     await rig.provider.remove({ session: rig.owner(image).session, record: async () => {} }, 'the test is over');
     removeLabelled(`drover.workspace=${rig.workspace}`);
+    removeDevcontainerImages(basename(rig.workspace));
     await rig.clear();
   });
 
@@ -221,12 +222,19 @@ describeWith(engine, 'an engine on another machine', () => {
     }
   });
 
-  it('serves a devcontainer, whose commands find the files when they run', async () => {
-    await rig.put(
-      '.devcontainer/devcontainer.json',
-      JSON.stringify({ image: SAMPLE, postCreateCommand: 'cat a.txt >made.txt' }),
-    );
-    const sandbox = await rig.provider.acquire(rig.owner({ type: 'devcontainer' }));
+  it('serves a devcontainer, whose commands find the files, also if another window cleans up while it is built', async () => {
+    const config = { build: { dockerfile: 'Dockerfile' }, postCreateCommand: 'cat a.txt >made.txt' };
+    await rig.put('.devcontainer/devcontainer.json', JSON.stringify(config));
+    await rig.put('.devcontainer/Dockerfile', `FROM ${SAMPLE}\nRUN echo ${rig.workspace}; sleep 3\n`);
+    const other = await makeRig();
+    let cleaned: Promise<unknown> | undefined;
+    const owner = rig.owner({ type: 'devcontainer' });
+    const onProgress = (line: string) => {
+      if (line.includes('sleep 3')) cleaned ??= other.provider.reap(other.workspace, new Set());
+    };
+    const sandbox = await rig.provider.acquire({ ...owner, onProgress });
+    expect(await cleaned).toBeDefined();
+    await other.clear();
     expect(await ok(sandbox, 'cat made.txt; echo w >w.txt')).toBe('a\n');
     expect(await here('made.txt')).toBe('a\n');
     expect(await here('w.txt')).toBe('w\n');

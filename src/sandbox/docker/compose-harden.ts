@@ -71,25 +71,31 @@ export function hardenComposeFile(input: ComposeInput): HardenedCompose {
   const target = targetOf(asked, folder) ?? input.usualTarget;
   const plan = input.planAt(target);
   const labels = Object.fromEntries(Object.entries(plan.labels).filter(([name]) => name !== 'drover.inside'));
+  // The copy of the workspace, on an engine that does not see the folder, is there already.
+  const copies = plan.mounts.flatMap((mount) => (mount.type === 'volume' ? [mount.source] : []));
+  const unseen = copies.length > 0 ? ' (the engine does not see this folder)' : '';
   const services = Object.entries(file.services).map(([name, service]) => {
     const kept = { ...keptOf(name, service, leftOut), ...buildOf(name, service, folder) };
     const own = (service.volumes ?? []).filter((volume) => volumeAllowed(volume, mountable));
     for (const volume of service.volumes ?? [])
       if (!own.includes(volume) && !(name === main && isFolder(volume, folder)))
-        leftOut.push(`the volume ${typeof volume === 'string' ? volume : (volume.source ?? volume.target)} of ${name}`);
+        leftOut.push(
+          `the volume ${typeof volume === 'string' ? volume : (volume.source ?? volume.target)} of ${name}${unseen}`,
+        );
     if (name !== main) return [name, { ...kept, ...beside(plan, labels), volumes: own }];
     const { volumes, environment, ...ours } = composeService(plan);
     const env = { ...environmentOf(kept.environment), ...environmentOf(environment) };
     return [name, { ...kept, ...ours, environment: env, networks: ['default'], volumes: [...own, ...volumes] }];
   });
-  const names = Object.keys(file.volumes ?? {});
+  const own = Object.keys(file.volumes ?? {}).map((name) => [name, { labels }]);
+  const volumes = [...own, ...copies.map((name) => [name, { external: true, name }])];
   return {
     target,
     leftOut,
     file: {
       services: Object.fromEntries(services),
       networks: { default: { ...NOWHERE, labels } },
-      ...(names.length > 0 ? { volumes: Object.fromEntries(names.map((name) => [name, { labels }])) } : {}),
+      ...(volumes.length > 0 ? { volumes: Object.fromEntries(volumes) } : {}),
     },
   };
 }

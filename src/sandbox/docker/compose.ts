@@ -23,7 +23,7 @@ export interface ComposeWhere {
  * of ours takes their place, closed off as `hardenComposeFile` says. Throws `SandboxUnavailable`.
  */
 export async function hardenCompose(input: HardenInput, { env, temporary }: ComposeWhere): Promise<Hardened> {
-  const { config, file, folder, guarded, planAt } = input;
+  const { config, file, folder, guarded, elsewhere, planAt } = input;
   const files = [config.dockerComposeFile ?? []].flat().map((name) => resolve(dirname(file), name));
   for (const one of files) await checkSource(one, folder);
   const [first = file] = files;
@@ -40,7 +40,7 @@ export async function hardenCompose(input: HardenInput, { env, temporary }: Comp
     );
   const compose = hardenComposeFile({
     ...{ file: parsed.data, service, folder, planAt },
-    mountable: mountableIn(folder, guarded),
+    mountable: elsewhere ? () => false : mountableIn(folder, guarded),
     usualTarget: config.workspaceFolder ?? usualTarget(folder),
   });
   const ours = join(temporary, 'compose.json');

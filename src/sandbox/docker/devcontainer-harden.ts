@@ -13,6 +13,8 @@ export interface HardenInput {
   /** The folder that is mounted, absolute. */
   folder: string;
   guarded: readonly GuardedPath[];
+  /** The engine does not see this machine's files: nothing of the folder can be mounted. */
+  elsewhere?: boolean;
   /** What our container is to be made with if the folder is mounted there. The first mount is the folder's own. */
   planAt(target: string): CreationPlan;
 }
@@ -41,7 +43,7 @@ export function harden(input: HardenInput): Hardened {
     leftOut.push(key === 'initializeCommand' ? 'initializeCommand (it would run outside the sandbox)' : key);
     delete config[key];
   }
-  const inside = mountableIn(folder, input.guarded);
+  const inside = input.elsewhere ? () => false : mountableIn(folder, input.guarded);
   config.mounts = (config.mounts ?? []).filter((mount) => {
     const kept = mountAllowed(mount, inside);
     if (!kept) leftOut.push(`the mount ${typeof mount === 'string' ? mount : JSON.stringify(mount)}`);

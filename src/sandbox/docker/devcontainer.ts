@@ -57,24 +57,18 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
   const file = configFile(owner);
   const shown = relative(owner.workspaceFolder, file);
   const config = readConfig(file, shown);
-  if (config.dockerComposeFile && engine.elsewhere)
-    throw new SandboxUnavailable(
-      'container',
-      `${shown} uses Docker Compose, and the engine at ${engine.endpoint.host} is on another machine: that can't be had together yet; use an engine on this machine, or a devcontainer.json with an image or a Dockerfile.`,
-    );
   await mkdir(tools.cacheFolder, { recursive: true });
   const temporary = await mkdtemp(join(tools.cacheFolder, 'devcontainer-'));
   try {
     const env = { ...cliEnv(tools.env, engine, temporary), COMPOSE_PROJECT_NAME: composeProject(id) };
-    const hardened = await closedOff(config, file, request, { env, temporary });
+    const hardened = await closedOff(config, file, { ...request, elsewhere: engine.elsewhere }, { env, temporary });
     if (hardened.leftOut.length > 0) onProgress?.(`Left out of ${shown}: ${hardened.leftOut.join('; ')}`);
     const override = join(temporary, 'devcontainer.json');
     await writeFile(override, JSON.stringify(hardened.config));
     if (!('features' in hardened.config)) await seedManifest(temporary);
-    const labels = [`${LABEL.session}=${owner.session}`, `${LABEL.sandbox}=${id}`].flatMap((one) => [
-      '--id-label',
-      one,
-    ]);
+    // The last one tells it from what only holds its volume, on an engine elsewhere.
+    const own = { [LABEL.session]: owner.session, [LABEL.sandbox]: id, [LABEL.inside]: hardened.target };
+    const labels = Object.entries(own).flatMap(([name, value]) => ['--id-label', `${name}=${value}`]);
     const argv = [
       ...[tools.devcontainerCli, 'up', '--workspace-folder', folder],
       ...['--config', file, '--override-config', override, ...labels],
@@ -115,10 +109,10 @@ const hasNoInit = (ran: CliRun): boolean =>
 async function closedOff(
   config: DevcontainerConfig,
   file: string,
-  { folder, guarded, planAt }: UpRequest,
+  { folder, guarded, elsewhere, planAt }: UpRequest & { elsewhere: boolean },
   where: ComposeWhere,
 ): Promise<Hardened> {
-  const input = { config, file, folder, guarded, planAt };
+  const input = { config, file, folder, guarded, elsewhere, planAt };
   return config.dockerComposeFile ? await hardenCompose(input, where) : harden(input);
 }
 

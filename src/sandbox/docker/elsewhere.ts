@@ -9,7 +9,7 @@ import { type SandboxOwner, SandboxUnavailable } from '../sandbox.ts';
 import { workFolder } from '../work-folder.ts';
 import { type Engine, reasonOf } from './client.ts';
 import { needImage } from './image.ts';
-import { labelsFor } from './labels.ts';
+import { LABEL, labelsFor } from './labels.ts';
 import type { PlannedMount } from './plan.ts';
 
 /** Small, and has what little is needed: a container that never runs. */
@@ -29,14 +29,16 @@ export const copyMount = (id: SandboxId, target: string): PlannedMount => ({
 /** The copies of workspaces on an engine elsewhere, and what is known of them from one process to the next. */
 export class Copies {
   readonly #folder: string;
+  /** What holds each volume until the sandbox's own container does: one that nobody holds is cleaned up by any window. */
+  readonly #holders = new Map<SandboxId, Docker.Container>();
 
   constructor(cacheFolder: string) {
     this.#folder = join(cacheFolder, 'copies');
   }
 
   /**
-   * Makes a sandbox's volume and fills it, before its container is made. `image`: one that the sandbox needs anyway.
-   * Throws `SandboxUnavailable`.
+   * Makes a sandbox's volume and fills it, before its container is made; `held` is to follow when that has been made.
+   * `image`: one that the sandbox needs anyway. Throws `SandboxUnavailable`.
    */
   async make(engine: Engine, owner: SandboxOwner, id: SandboxId, image: string | undefined): Promise<void> {
     const { docker } = engine;
@@ -52,16 +54,33 @@ export class Copies {
         Labels: labels,
         HostConfig: { Mounts: [{ Type: 'volume', Source: copyVolume(id), Target: FILLING }], NetworkMode: 'none' },
       });
-      try {
-        await this.#sync(owner, id, filler, FILLING).fill();
-      } finally {
-        await filler.remove({ force: true });
-      }
+      this.#holders.set(id, filler);
+      await this.#sync(owner, id, filler, FILLING).fill();
     } catch (error) {
       throw new SandboxUnavailable('container', `The folder could not be copied to the engine: ${reasonOf(error)}.`, {
         cause: error,
       });
     }
+  }
+
+  /**
+   * The sandbox's container holds the volume now. Throws `SandboxUnavailable` if it is another one than was filled: an
+   * engine makes an empty one in place of what is missing, without a label.
+   */
+  async held({ docker }: Engine, id: SandboxId): Promise<void> {
+    const { Labels: labels } = await docker.getVolume(copyVolume(id)).inspect();
+    await this.#letGo(id);
+    if (labels?.[LABEL.sandbox] !== id)
+      throw new SandboxUnavailable(
+        'container',
+        'The copy of the folder was removed on the engine before the sandbox had it; try again.',
+      );
+  }
+
+  async #letGo(id: SandboxId): Promise<void> {
+    const holder = this.#holders.get(id);
+    this.#holders.delete(id);
+    await holder?.remove({ force: true }).catch(() => undefined);
   }
 
   /** For a container that has the copy at `target`. */
@@ -70,6 +89,7 @@ export class Copies {
   }
 
   forget(id: SandboxId): void {
+    void this.#letGo(id);
     rmSync(this.#stateFile(id), { force: true });
   }
 

@@ -334,6 +334,7 @@ export class DockerHands implements Hands {
   /** Makes a container one of ours to use: checked, and looked after from now on. */
   async #keep(of: Keeping): Promise<KeptSandbox> {
     const asleep = of.adopting === 'asleep';
+    if (of.engine.elsewhere && !of.adopting) await this.#copies.held(of.engine, of.id);
     if (of.adopting) await this.#ways.reopen(of.engine, of.owner, of.id, of.container);
     const running = asleep ? undefined : await this.#settleAndEnter(of);
     if (of.adopting) await running?.endLeft();
