@@ -170,7 +170,8 @@ spare() {
   exec </dev/null 7>&- 8>&-
   _e=/dev/null; over >/dev/null 4>/dev/null
   wait $_c; _code=$?
-  read -r _rest _rest _rest _rest _rest _from _id _nonce _head <&9 && [ -n "$_id" ] || exit
+  # Where it did not begin one, the next shell that does may have written there by now.
+  read -r _rest _pid _born _rest _rest _from _id _nonce _head <&9 && [ "$_pid $_born" = "$_waiter" ] || exit
   _e=$_live/$_id
   over
   echo "rc $_end" >&9
