@@ -152,6 +152,17 @@ const policy: Attempt[] = [
     'fronting: another :authority in HTTP/2',
     `${curl} --http2 ${auth} -H "Host: evil.test" https://api.test:$TLS/`,
   ),
+  {
+    name: "fronting: the credential's host over the connection of another allowed host",
+    script: `${curl} -k --http1.1 ${auth} -H "Host: api.test:$TLS" https://allowed.test:$TLS/; ${curl} -k --http2 ${auth} -H "Host: api.test:$TLS" https://allowed.test:$TLS/`,
+    ledger: 'allowed',
+    // It is passed on unread: what comes there is the placeholder.
+    tried: /hello from api\.test:\d+: Bearer drover_ph_/,
+  },
+  refused(
+    "the credential's URL without a tunnel, to be sent without TLS",
+    `${byHand} raw "GET https://api.test:$TLS/ HTTP/1.1\\r\\nHost: api.test:$TLS\\r\\nAuthorization: Bearer $API\\r\\nProxy-Authorization: Basic $basic\\r\\nConnection: close\\r\\n\\r\\n"`,
+  ),
   refused(
     "another host's URL inside the connection of a bound host",
     `${curl} --http1.1 ${auth} --request-target "https://evil.test:$TLS/" https://api.test:$TLS/`,
@@ -209,11 +220,20 @@ const policy: Attempt[] = [
 
 const misplaced: Attempt[] = [
   refused("another session's placeholder", `${curl} -H "Authorization: Bearer $STRANGER" https://api.test:$TLS/`),
+  refused("another session's placeholder in a body", `${curl} -d "auth=$STRANGER" http://plain.test:$PLAIN/`),
+  refused(
+    "another session's placeholder in a message of a websocket, as bytes",
+    `node -e 'const w=new WebSocket("wss://api.test:"+process.env.TLS+"/");w.onopen=()=>w.send(new TextEncoder().encode(process.env.STRANGER));w.onmessage=e=>console.log(String(e.data));w.onclose=e=>console.log("closed",e.code);setTimeout(()=>process.exit(),4000)' 2>&1`,
+  ),
   refused('a placeholder in a header to another allowed host', `${curl} -H "X-Token: $API" http://plain.test:$PLAIN/`),
   refused('a placeholder as a password to another allowed host', `${curl} -u "me:$API" http://plain.test:$PLAIN/`),
   refused(
     'a placeholder in a URL to another allowed host',
     `${curl} "http://plain.test:$PLAIN/?relay=api.test&auth=$API"`,
+  ),
+  refused(
+    'an escaped placeholder in a URL, beside what is no escape',
+    `${curl} "http://plain.test:$PLAIN/?x=%&auth=dro%76er\${API#drover}"`,
   ),
   refused('a placeholder in a body to another allowed host', `${curl} -d "auth=$API" http://plain.test:$PLAIN/`),
   refused(
@@ -275,6 +295,14 @@ const echoes: Attempt[] = [
     `${curl} --compressed ${auth} https://api.test:$TLS/gzip`,
   ),
   echo('an echo in pieces of three bytes', `${curl} ${auth} https://api.test:$TLS/slowly`),
+  {
+    name: 'an echo asked for in parts of eight bytes',
+    script: `for i in 0 8 16 24 32 40 48 56 64 72; do curl -sS --max-time 6 ${auth} -H "Range: bytes=$i-$((i+7))" https://api.test:$TLS/parts; done`,
+    ledger: 'allowed',
+    tried: /drover_ph_/,
+  },
+  echo('an echo in the words beside the status', `${curl} --http1.1 ${auth} https://api.test:$TLS/beside`),
+  echo('an echo in the last fields of an answer', `${curl} --http2 ${auth} https://api.test:$TLS/last`),
   echo('an echo in the middle of a megabyte', `${curl} ${auth} https://api.test:$TLS/large | tr -d xy`),
   echo(
     'an echo in the address of a redirect',

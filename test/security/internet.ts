@@ -131,6 +131,15 @@ function answer(host: string, request: IncomingMessage, response: ServerResponse
       else response.end();
     };
     next();
+  } else if (path === '/parts') {
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(String(request.headers.range)) ?? [];
+    if (from === undefined) response.end(said);
+    else response.writeHead(206).end(said.slice(Number(from), Number(to) + 1));
+  } else if (path === '/beside') {
+    response.writeHead(200, `OK ${credential}`).end(said);
+  } else if (path === '/last') {
+    response.addTrailers({ 'x-last': credential });
+    response.end(said);
   } else if (path === '/large') {
     response.end(`${'x'.repeat(1_000_003)}${said}${'y'.repeat(200_000)}`);
   } else {

@@ -207,6 +207,22 @@ describe('a client', () => {
     expect([code, String(reason)]).toEqual([4000, placeholder]);
   });
 
+  it('that asks for a URL of https without a tunnel is refused: nothing goes there without TLS', async () => {
+    const { stage, placeholder } = await open(nothing);
+    let heard = '';
+    const port = await byHand((socket) => {
+      socket.on('data', (bytes) => {
+        heard += bytes;
+        socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+      });
+    });
+    for (const one of stage.injectables) one.bound = [{ host: 'clear.test', port }];
+    const host = `clear.test:${port}`;
+    const request = `GET https://${host}/ HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${placeholder}\r\n${proxyLogin(stage)}Connection: close\r\n\r\n`;
+    expect(await said(stage, request)).toMatch(/^HTTP\/1\.1 421/);
+    expect(heard).toBe('');
+  });
+
   it('sends nobody’s placeholder anywhere: not in a body’s pieces, not escaped beside what is no escape', async () => {
     const strange = `drover_ph_${'Zy9X8w7V'.repeat(4)}`;
     let body = '';

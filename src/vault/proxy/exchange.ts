@@ -13,7 +13,8 @@ const WHOLE = 64 * 1024;
 
 /**
  * Where an HTTP/1 request goes: its own URL if it is absolute, else the host its connection was opened to.
- * Undefined if the names in it do not agree: then nobody can say what a server would make of it.
+ * Undefined if the names in it do not agree: then nobody can say what a server would make of it. Undefined, too, for a URL
+ * of https that comes without a tunnel: it would be sent on without TLS, and a value in it.
  */
 export function destination(
   request: IncomingMessage,
@@ -26,6 +27,7 @@ export function destination(
   const target = absolute?.target ?? pinned;
   const path = absolute?.path ?? (url.startsWith('/') || url === '*' ? url : undefined);
   if (!target || path === undefined) return undefined;
+  if (!pinned && target.scheme === 'https') return undefined;
   if (pinned && !sameTarget(pinned, target)) return undefined;
   const named = parseAuthority(host, target.scheme);
   return named && sameTarget(named, target) ? { target, path } : undefined;
