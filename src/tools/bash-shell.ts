@@ -13,7 +13,7 @@ exec sh -c "$3" sh "$1"
 `;
 
 /** Forgets what a thread's shell left. $1 as above. */
-export const RESET = `rm -f "\${TMPDIR:-/tmp}/.drover-shell/$1" "\${TMPDIR:-/tmp}/.drover-shell/$1".*`;
+export const RESET = `rm -f "\${TMPDIR:-/tmp}/.drover-shell/$1" "\${TMPDIR:-/tmp}/.drover-shell/$1".* /dev/shm/drover-*-"$1".*`;
 
 /** Characters of a variable's value that are kept. */
 const KEPT = 64 * 1024;
@@ -49,16 +49,19 @@ exec </dev/null
 `;
 
 /*
- * No forks but one, for the name under which the state appears whole. What is saved restores options last, in the same
- * breath as the command: under \`set -x\` nothing of this is to be seen.
+ * No forks but one, for the name under which the state appears whole; and none where it is what it was, as after most
+ * commands. It restores options last, in the same breath as the command: under `set -x` nothing of this is to be seen.
+ * Drafts are made in memory where that can be: a new file on a disk costs as much as all the rest.
  */
 export const IN_BASH = `
 [ "\${BASH_VERSINFO:-0}" -ge 4 ] || exec bash --noprofile --norc -c "$2" bash "$1"
 ${TAKE}
+__draft=$__drover
+[ ! -w /dev/shm ] || __draft=/dev/shm/drover-$UID-\${__drover##*/}
 declare -A __was=()
 while IFS= read -r -d '' __line; do __was["\${__line%%=*}"]=\${__line#*=}; done </proc/self/environ
 shopt -s expand_aliases
-[ ! -f "$__drover" ] || . "$__drover" 2>/dev/null
+[ ! -f "$__drover" ] || { IFS= read -r -d '' __before <"$__drover"; . "$__drover" 2>/dev/null; }
 __variables() {
   while read -r __name; do
     case $__name in ${ITS_OWN}) continue ;; esac
@@ -72,20 +75,25 @@ __variables() {
     [ -n "\${!__name+x}" ] || echo "unset -v $__name"
   done
 }
+__state() {
+  shopt -p; declare -f; alias -p
+  __variables <"$__draft.names"
+  printf 'cd -- %q\\n__restore="' "$PWD"
+  for __name in braceexpand hashall interactive-comments; do
+    [[ $__options == *:$__name:* ]] || printf 'set +o %s;' $__name
+  done
+  for __name in \${__options//:/ }; do printf 'set -o %s;' $__name; done
+  echo '"'
+}
 __save() {
   __options=:$SHELLOPTS: IFS=$' \\t\\n'
   set +eufvxnC
-  compgen -v >"$__drover.names"
-  {
-    shopt -p; declare -f; alias -p
-    __variables <"$__drover.names"
-    printf 'cd -- %q\\n__restore="' "$PWD"
-    for __name in braceexpand hashall interactive-comments; do
-      [[ $__options == *:$__name:* ]] || printf 'set +o %s;' $__name
-    done
-    for __name in \${__options//:/ }; do printf 'set -o %s;' $__name; done
-    echo '"'
-  } >"$__drover.new" && mv -f "$__drover.new" "$__drover"
+  compgen -v >"$__draft.names" || { __draft=$__drover; compgen -v >"$__draft.names"; }
+  if __state >"$__draft.now"; then
+    IFS= read -r -d '' __now <"$__draft.now"
+    [ -z "$__now" ] || [ "$__now" != "\${__before-}" ] || return
+  fi
+  __state >"$__drover.new" && mv -f "$__drover.new" "$__drover"
 }
 trap '{ __save; } 2>/dev/null' EXIT
 eval "\${__restore-} $__command"

@@ -60,6 +60,11 @@ export function toolSuite(at: () => { rig: Rig; sandbox: Sandbox }): void {
     expect(await bash('set -x; set -eu')).toBe('++ set -eu\n[Exit code 0.]');
     expect(await bash('echo "$nowhere"; echo not reached')).toMatch(/nowhere: unbound variable\n\[Exit code 1\.\]$/);
     expect(await bash('set +xeu; echo still "$plain"')).toMatch(/^still it's\n\++ set \+xeu\n\[Exit code 0\.\]$/);
+    for (const value of ['new', 'new', 'newer', 'new']) {
+      await bash(`plain=${value}`);
+      await bash('true');
+      expect(await bash('echo "$plain"')).toBe(`${value}\n[Exit code 0.]`);
+    }
     await call(sandbox, 'bash', { restart: true }, options);
     expect(await bash('echo "[$plain]"; type greet >/dev/null 2>&1 || echo gone')).toBe('[]\ngone\n[Exit code 0.]');
   });
