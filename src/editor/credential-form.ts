@@ -65,11 +65,14 @@ async function askForKind(): Promise<Kind | 'mcp' | undefined> {
     },
     {
       label: '$(plug) MCP server',
-      detail: 'A login in the browser or a token. It goes to that server alone, from outside the sandbox.',
+      detail: 'A login in the browser, or a token. It goes to that server alone.',
       what: 'mcp',
     },
   ];
-  const picked = await vscode.window.showQuickPick(kinds, { title: 'Drover: what is the secret for?' });
+  const picked = await vscode.window.showQuickPick(kinds, {
+    title: 'Drover: what is the secret for?',
+    ignoreFocusOut: true,
+  });
   return picked?.what;
 }
 

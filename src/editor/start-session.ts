@@ -136,8 +136,9 @@ async function chooseAgent(all: readonly Agent[], project: Project): Promise<Age
   const picked = await vscode.window.showQuickPick(
     there.map((agent) => ({
       label: agent.name,
-      description: modelId(agentSnapshot(agent, project)),
-      detail: [agent.description, servers(agent)].filter(Boolean).join(' · '),
+      // Details are cut where they are long; this is seen whole.
+      description: [modelId(agentSnapshot(agent, project)), servers(agent)].filter(Boolean).join(' · '),
+      detail: agent.description ?? '',
       agent,
     })),
     { title: `Drover: which agent?${missing}`, ignoreFocusOut: true },

@@ -1,26 +1,8 @@
 import assert from 'node:assert/strict';
-import { accounts, Secrets } from '../../src/editor/secrets.ts';
 import { chooseVaults } from '../../src/editor/vault-commands.ts';
 import { VaultTree } from '../../src/editor/vault-tree.ts';
-import { Emitter } from '../../src/protocol/disposable.ts';
+import { secretsOf } from './secrets-of.ts';
 import { Stage } from './stage.ts';
-
-/** The window's secrets over the stage's folder. VS Code's own storage is an extension's alone; its e2e test uses it. */
-function secretsOf(): Secrets {
-  const kept = new Map<string, string>();
-  const changed = new Emitter<string>();
-  return new Secrets({
-    storage: {
-      get: async (key) => kept.get(key),
-      store: async (key, value) => void kept.set(key, value),
-      delete: async (key) => void kept.delete(key),
-      onDidChange: changed.on,
-    },
-    accounts,
-    key: { get: async () => undefined },
-    alarm: () => undefined,
-  });
-}
 
 describe('The Vaults tree', () => {
   it('shows vaults, what their credentials are bound to, and what has no value, and no value anywhere', async () => {
