@@ -57,6 +57,29 @@ describe('a call of a server’s tool', () => {
     expect(wiki.calls).toHaveLength(2);
   });
 
+  it('is made at most once, wherever a crash comes between, and the session goes on to its end', async () => {
+    const outcomes: unknown[] = [];
+    for (let n = 1, cut = true; cut; n += 1) {
+      for (const when of ['before', 'after'] as const) {
+        const wiki = await serve({ act: {} });
+        const rig = await open({ wiki }, { default_config: ALLOW });
+        await rig.create(callTask('mcp__wiki__act'));
+        cut = await rig.cutOff({ n, when });
+        await rig.harness.wake(rig.session, 'after a crash');
+        const state = await rig.state();
+        const outcome = onlyCall(state).result?.outcome;
+        outcomes.push(outcome);
+        const calls = outcome === 'ok' ? 1 : Math.min(wiki.calls.length, 1);
+        expect([state.stopReason, wiki.calls.length], `cut off ${when} append ${n}`).toEqual([
+          { type: 'end_turn' },
+          calls,
+        ]);
+      }
+    }
+    expect(outcomes.length).toBeGreaterThan(20);
+    expect(new Set(outcomes)).toEqual(new Set(['ok', 'unknown']));
+  }, 120_000);
+
   it('is told to stop by an interrupt, and may have happened', async () => {
     let stopped = false;
     const wiki = await serve({
