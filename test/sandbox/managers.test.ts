@@ -3,6 +3,7 @@ import { ensureSecurityImage } from '../../scripts/image.mjs';
 import type { Packages } from '../../src/protocol/environment.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { type Available, describeWith, docker, engineAvailable } from '../support/engine.ts';
+import { tcpRelay } from '../support/tcp-relay.ts';
 import { canMakeManagers, MANAGERS, makeManagersImage, openRegistries, type Registries } from './registries.ts';
 import { makeImages, makeRig, type Rig, sh, textOf } from './rig.ts';
 
@@ -33,13 +34,14 @@ describeWith(parts, 'real package managers', () => {
     await registries?.close();
     for (const id of cached()) if (!before.includes(id)) docker('rmi', '--force', id);
   });
-  beforeEach(async () => {
-    const egress = createEgress({
+  const egress = () =>
+    createEgress({
       resolve: async () => [REGISTRIES],
       privateRanges: [`${REGISTRIES}/32`],
       extraCertificates: () => [registries.certificate],
     });
-    rig = await makeRig({ egress });
+  beforeEach(async () => {
+    rig = await makeRig({ egress: egress() });
     registries.asked.length = 0;
   });
   afterEach(async () => {
@@ -60,6 +62,25 @@ describeWith(parts, 'real package managers', () => {
   it('install with npm, which trusts what the host trusts', async () => {
     const sandbox = await rig.provider.acquire(rig.owner(image({ npm: ['drover-demo@1.1'] }, SECURITY)));
     expect(textOf((await sh(sandbox, 'say-npm')).stdout)).toBe('npm 1.1.0\n');
+  });
+
+  it('install on an engine on another machine, and what was put inside to get out is not in the image', async () => {
+    const relay = await tcpRelay('/var/run/docker.sock', '127.0.0.2');
+    const far = await makeRig({ egress: egress(), env: { ...process.env, DOCKER_HOST: relay.host } });
+    const owner = far.owner(image({ pip: ['drover-demo==1.2'] }));
+    try {
+      const sandbox = await far.provider.acquire(owner);
+      expect(textOf((await sh(sandbox, 'python3 -c "import drover_demo"')).stdout)).toBe('pip 1.2\n');
+      const container = docker('ps', '--quiet', '--filter', `label=drover.sandbox=${sandbox.id}`);
+      const name = docker('inspect', '--format', '{{.Config.Image}}', container);
+      expect(docker('run', '--rm', '--network', 'none', '--entrypoint', 'ls', name, '-A', '/run/')).not.toMatch(
+        /drover/,
+      );
+    } finally {
+      await far.provider.remove(owner, 'done');
+      await far.clear();
+      await relay.close();
+    }
   });
 
   it.each([
