@@ -127,7 +127,7 @@ async function askForAddress(agent: Agent): Promise<McpServer | undefined> {
 async function askForCommand(agent: Agent): Promise<McpServer | undefined> {
   const line = await ask({
     title: TITLE,
-    prompt: 'The command inside the sandbox. No shell reads it; quotes keep words together.',
+    prompt: `The command inside the sandbox. No shell reads it; \${NAME} is the placeholder of a credential of that name.`,
     placeHolder: 'npx -y @example/mcp-server --read-only',
     problem: (typed) => (splitWords(typed) ? undefined : 'A quote is not closed.'),
   });

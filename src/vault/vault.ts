@@ -3,8 +3,9 @@ import { messageOf } from '../protocol/errors.ts';
 import type { CredentialId, VaultId } from '../protocol/ids.ts';
 import {
   type Credential,
-  type CredentialAuth,
+  CredentialAuth,
   type CredentialDefinition,
+  credentialKey,
   credentialName,
   type Vault,
   type VaultDefinition,
@@ -132,6 +133,12 @@ export class Vaults implements Disposable {
     const credential = this.#need(id);
     if (!isStored(credential)) throw new VaultError('Its value comes from the sign-in; sign in anew to change it.');
     const renewed = auth ?? withoutExpiry(credential.auth);
+    // Before the old value is gone: the record would refuse it only afterwards.
+    if (!CredentialAuth.safeParse(renewed).success || credentialKey({ auth: renewed }) !== credentialKey(credential)) {
+      throw new VaultError(
+        `“${credentialName(credential)}” was left as it is: the new login is not one for the same thing.`,
+      );
+    }
     checkValues(renewed, values);
     await this.#put(credential, values);
     return this.#records.touchCredential(id, renewed);

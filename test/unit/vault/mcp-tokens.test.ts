@@ -246,6 +246,19 @@ describe('an OAuth login', () => {
     expect(server.asked).toHaveLength(2);
   });
 
+  it('stays as it was where a new one is not for the same server', async () => {
+    const { vaults, credential, stored, login } = await loggedIn();
+    const { auth } = credential;
+    if (auth.type !== 'mcp_oauth') throw new Error('It is one.');
+    const other = { ...auth, mcp_server_url: 'https://other.example' };
+    const bad = { ...auth, refresh: auth.refresh && { ...auth.refresh, token_endpoint: 'http://login.example' } };
+    for (const wrong of [other, bad]) {
+      const values = { access_token: 'a-new-token', refresh_token: 'a-new-refresh-token' };
+      await expect(vaults.rotate(credential.id, values, wrong)).rejects.toThrow(/left as it is/);
+    }
+    expect(stored().access_token).toBe(login.access_token);
+  });
+
   it('leaves nothing behind when it is archived while it is renewed', async () => {
     const { server, tokens, secrets, vaults, credential } = await loggedIn();
     server.trouble = (response) => {
