@@ -55,7 +55,7 @@ describe('a turn', () => {
   });
 
   it('takes a message typed while it works into the next request, once', async () => {
-    const rig = await Rig.open({ rehearsal: { delays: { firstTokenMs: 100, perChunkMs: 5 } } });
+    const rig = await Rig.open({ rehearsal: { delays: { firstTokenMs: 700, perChunkMs: 5 } } });
     await rig.create('[rehearsal:say] first');
     const done = rig.harness.wake(rig.session, 'a test');
     await rig.until('the first request', (state) => state.threads.get(rig.primary)?.open !== null);
