@@ -46,8 +46,15 @@ describe('an environment of type host', () => {
     const sandbox = await rig.provider.acquire(rig.owner(host));
     const [ended, running] = [mint.execution(), mint.execution()];
     await sh(sandbox, 'echo once', { executionId: ended });
-    const first = sh(sandbox, 'echo begun; sleep 2; echo done', { executionId: running });
-    await eventually('the command', 5_000, async () => (await sandbox.lookup(running)).found === 'running');
+    let heard = '';
+    const first = sh(sandbox, 'echo begun; sleep 5; echo done', {
+      executionId: running,
+      onOutput: (chunk) => {
+        heard += textOf(chunk);
+      },
+    });
+    // One who looks for it before it has begun decides that it never will.
+    await eventually('the command', 10_000, () => heard !== '');
     const heir = createSandboxProvider(rig.options);
     const again = await heir.attach(rig.owner(host), sandbox.id);
     const found = await again?.lookup(ended);
