@@ -223,6 +223,17 @@ describe('a client', () => {
     expect(heard).toBe('');
   });
 
+  it('is stopped with a placeholder on its way to a host that nobody allowed, and nobody is asked for it', async () => {
+    const asked: string[] = [];
+    const { stage, placeholder } = await open(nothing, undefined, {
+      networking: { type: 'limited', allowed_hosts: [] },
+      ask: async ({ host }) => asked.push(host) > 0,
+    });
+    const request = `GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\nX-Token: ${placeholder}\r\n${proxyLogin(stage)}Connection: close\r\n\r\n`;
+    expect(await said(stage, request)).toMatch(/^HTTP\/1\.1 403[\s\S]*does not belong/);
+    expect([asked, stage.tripped.map(({ host }) => host)]).toEqual([[], ['evil.test']]);
+  });
+
   it('sends nobody’s placeholder anywhere: not in a body’s pieces, not escaped beside what is no escape', async () => {
     const strange = `drover_ph_${'Zy9X8w7V'.repeat(4)}`;
     let body = '';

@@ -1,10 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import { createServer as createSecure } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import type { Networking } from '../../src/protocol/environment.ts';
 import { createSandboxProvider } from '../../src/sandbox/provider.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Tripped } from '../../src/vault/egress.ts';
 import { SessionAuthority } from '../../src/vault/proxy/authority.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { environmentOf, makeRig, type Rig, SAMPLE, sh, textOf } from '../sandbox/rig.ts';
@@ -129,6 +130,75 @@ describeWith(engine, 'the way out of a container', () => {
       expect(textOf((await running).stdout)).toBe(answer);
     } finally {
       await provider.dispose();
+    }
+  }, 60_000);
+
+  it('takes a credential that is for every host to each that is allowed, over TLS, and to no other', async () => {
+    const internet = new SessionAuthority();
+    const heard: string[] = [];
+    const listening = createSecure({ SNICallback: (name, done) => done(null, internet.contextFor(name)) }, (q, s) => {
+      heard.push(`${q.headers.host} ${q.headers.authorization}`);
+      s.end(`you are ${q.headers.authorization}`);
+    });
+    await new Promise<void>((resolve) => listening.listen(0, PUBLIC, resolve));
+    // Such a credential goes to port 443 alone, which not everybody may listen at: a proxy above leads there.
+    const above = createServer((q, s) => void s.end(`plain ${q.headers.authorization}`));
+    above.on('connect', (_request, socket) => {
+      const { port } = listening.address() as AddressInfo;
+      const on = connect(port, PUBLIC, () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+      for (const one of [on, socket]) one.on('error', () => one.destroy());
+      on.pipe(socket).pipe(on);
+    });
+    server = above;
+    await new Promise<void>((resolve) => above.listen(0, '127.0.0.1', resolve));
+    const placeholder = `drover_ph_${'Any0Host'.repeat(4)}`;
+    const value = 'the-real-value-0123456789';
+    const tripped: string[] = [];
+    const made = await makeRig({
+      egress: createEgress({
+        resolve: async () => [],
+        upstreamProxy: () => `http://127.0.0.1:${(above.address() as AddressInfo).port}`,
+        extraCertificates: () => [internet.certificate],
+        secrets: async () => ({
+          injectables: async () => [
+            {
+              credentialId: 'cred_1',
+              placeholder,
+              bound: 'any',
+              inHeader: true,
+              inBody: false,
+              value: async () => value,
+            },
+          ],
+          env: { API: placeholder },
+        }),
+      }),
+    });
+    rig = made;
+    try {
+      const networking: Networking = { type: 'limited', allowed_hosts: ['one.test', 'two.test'] };
+      const egress = {
+        vaultIds: [],
+        mcpHosts: [],
+        onTripped: ({ host, where }: Tripped) => void tripped.push(`${where} ${host}`),
+        ask: async () => false,
+      };
+      const owner = { ...made.owner({ type: 'image', image: SAMPLE, networking }), egress };
+      const sandbox = await made.provider.acquire(owner);
+      const ask = async (url: string) => {
+        const fetching = `fetch("${url}", { headers: { authorization: process.env.API } }).then(async (r) => console.log(r.status, await r.text())).catch((e) => console.log("failed"))`;
+        return textOf((await sh(sandbox, `node -e '${fetching}'`)).stdout);
+      };
+      expect(await ask('https://one.test/')).toBe(`200 you are ${placeholder}\n`);
+      expect(await ask('https://two.test/')).toBe(`200 you are ${placeholder}\n`);
+      expect(await ask('https://evil.test/')).toBe('failed\n');
+      expect(await ask('http://evil.test/')).toBe('failed\n');
+      expect(await ask('http://one.test/')).toMatch(/^403 .*does not belong/);
+      expect(heard).toEqual([`one.test ${value}`, `two.test ${value}`]);
+      expect(tripped).toEqual(['header one.test']);
+    } finally {
+      listening.close();
+      listening.closeAllConnections();
     }
   }, 60_000);
 

@@ -17,6 +17,7 @@ import { DialingAgent } from './agents.ts';
 import type { SessionAuthority } from './authority.ts';
 import type { Dialer } from './dial.ts';
 import { destination, exchange, tell } from './exchange.ts';
+import { fieldsOf } from './fields.ts';
 import { isAllowed, isBound, parseAuthority, type Target } from './hosts.ts';
 import { type Inside, insideEnv, insideFiles, proxyEnv } from './inside.ts';
 import { Ledger } from './ledger.ts';
@@ -151,7 +152,7 @@ export class SessionGate implements Gate {
     const visit = new Visit(this.#context, { ...to, method: request.method ?? '', caller });
     try {
       // Of a connection that was opened up the host was judged when it was opened.
-      if (!inner) await this.#judge(to.target, visit.execution);
+      if (!inner) await this.#admit(visit, to.path, request);
     } catch (error) {
       tell(response, visit.ended(error));
       return;
@@ -173,7 +174,7 @@ export class SessionGate implements Gate {
     }
     const visit = new Visit(this.#context, { ...to, method: request.method ?? '', caller });
     try {
-      if (!inner) await this.#judge(to.target, visit.execution);
+      if (!inner) await this.#admit(visit, to.path, request);
     } catch (error) {
       refuse(socket, visit.ended(error));
       return;
@@ -222,6 +223,13 @@ export class SessionGate implements Gate {
     const token = Buffer.from(this.token);
     if (given.length !== token.length || !timingSafeEqual(given, token)) return null;
     return /^exec_[0-9A-Za-z]{1,40}$/.test(user) ? ExecutionIdSchema.parse(user) : undefined;
+  }
+
+  /** Nobody is asked about a host that a placeholder is being carried to. Throws `Refused`. */
+  async #admit(visit: Visit, path: string, request: IncomingMessage): Promise<void> {
+    const injection = await visit.injection();
+    injection.outgoing(path, fieldsOf(request.rawHeaders));
+    await this.#judge(visit.target, visit.execution);
   }
 
   /** Whether the sandbox may go there, asking whoever may say so. Throws `Refused`. */
