@@ -43,9 +43,10 @@ describe('the files of a session', () => {
     ]);
   });
 
-  it('are compared in the editor’s own diff of several files', async () => {
-    await openCard();
-    await card().getByRole('button', { name: 'Changes by this call' }).click();
+  it('are compared in the editor’s own diff of several files, which the mark on the timeline leads to', async () => {
+    await desk.panel.tab('Timeline').click();
+    await desk.panel.frame.locator('.bar .kept').click();
+    await desk.panel.inspector.getByRole('button', { name: 'Changes by this call' }).click();
     const tab = desk.workbench.page.getByRole('tab', { name: /Changes by write/ }).first();
     await tab.waitFor({ timeout: 30_000 });
     const text = desk.workbench.page.locator('.multiDiffEntry .view-lines');
@@ -54,6 +55,7 @@ describe('the files of a session', () => {
       return all.includes('minutes = 4') && all.length > CHANGED.length * 2;
     });
     await desk.workbench.closeActiveTab();
+    await desk.panel.tab('Conversation').click();
   });
 
   it('are put back after a question that says what would change', async () => {
