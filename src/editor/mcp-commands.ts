@@ -1,6 +1,7 @@
 import * as vscode from 'vscode';
 import type { Catalog } from '../log/catalog.ts';
 import { type Agent, agentProblem } from '../protocol/agent.ts';
+import { DroverError } from '../protocol/errors.ts';
 import { McpServer, McpStdioServer, McpUrlServer } from '../protocol/mcp.ts';
 import type { App } from './app.ts';
 import { ask, problemOf } from './boxes.ts';
@@ -25,7 +26,7 @@ export const mcpHandlers = {
     const server = agent && (await askForServer(agent));
     if (!agent || !server) return;
     await withServer(catalog, agent, server);
-    const vault = server.type === 'url' ? await offerLogin(app, project, server) : undefined;
+    const vault = server.type === 'url' ? await loginFor(app, project, agent, server) : undefined;
     const choose = vault ? `; choose the vault “${vault}” when you start one` : '';
     void vscode.window.showInformationMessage(
       `“${agent.name}” has the MCP server “${server.name}” in sessions that start from now on${choose}. Each of its tools asks before it is used.`,
@@ -163,6 +164,19 @@ function nameOfHost(url: string): string {
 
 const placeOf = (server: McpServer): string =>
   server.type === 'url' ? server.url : [server.command, ...(server.args ?? [])].join(' ');
+
+/** As `offerLogin`; where that fails, the person is told that the server is there all the same. */
+async function loginFor(app: App, project: Project, agent: Agent, server: McpUrlServer): Promise<string | undefined> {
+  try {
+    return await offerLogin(app, project, server);
+  } catch (error) {
+    if (!(error instanceof DroverError)) throw error;
+    throw new Refusal(
+      `“${agent.name}” has the MCP server “${server.name}” from now on, but there is no login for it yet. ${error.message}`,
+      [{ title: 'Add Credential', command: 'drover.addCredential' }],
+    );
+  }
+}
 
 /** A login for a server that no vault of the folder has one for. Returns the name of the vault it is in. */
 async function offerLogin(app: App, project: Project, { url }: McpUrlServer): Promise<string | undefined> {
