@@ -86,9 +86,9 @@ const makers = {
     services: true,
   }),
   podman: findPrograms({
-    programs: ['podman', 'runc', 'newuidmap'],
-    packages: ['podman', 'runc', 'uidmap'],
-    why: "the tests use Podman's socket",
+    programs: ['podman', 'runc', 'newuidmap', 'rootlesskit'],
+    packages: ['podman', 'runc', 'uidmap', 'rootlesskit'],
+    why: "the tests use Podman's socket, and engines without root",
     services: true,
   }),
   debian: findPrograms({

@@ -25,7 +25,7 @@ const suites = [
   { name: 'unit', minutes: 8, needs: [], wants: ['browser'] },
   {
     name: 'sandbox',
-    minutes: 14,
+    minutes: 17,
     needs: ['engine', 'image', 'osSandbox'],
     wants: ['busybox', 'compose', 'ssh', 'podman', 'debian'],
   },

@@ -22,12 +22,12 @@ const parts: Available = engine.ok
       ok:
         process.env.CI === 'true' &&
         process.getuid?.() === 0 &&
-        ['podman', 'runc', 'newuidmap', 'useradd', 'setpriv'].every(has),
-      why: 'it makes a user of its own, so only on a machine of CI’s, with podman, runc and uidmap',
+        ['podman', 'runc', 'newuidmap', 'rootlesskit', 'dockerd', 'useradd', 'setpriv'].every(has),
+      why: 'it makes a user of its own, so only on a machine of CI’s, with podman, runc, uidmap and rootlesskit',
     }
   : engine;
 
-describeWith(parts, 'Podman without root', () => {
+describeWith(parts, 'an engine without root', () => {
   let home: string;
   let uid: number;
   let server: ChildProcess;
@@ -84,7 +84,7 @@ describeWith(parts, 'Podman without root', () => {
     if (home) await rm(home, { recursive: true, force: true });
   });
 
-  it('is found in its usual place; what is written inside is the person’s, also by a devcontainer’s user', async () => {
+  it('that is Podman is found in its usual place; what is written inside is the person’s, also by a devcontainer’s user', async () => {
     const { stdout } = await promisify(execFile)('setpriv', as(process.execPath, CHILD, IMAGE, 'dev'), options());
     const { workspace, ...seen } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
     expect(workspace).toMatch(/^drover-ws-/);
@@ -100,4 +100,36 @@ describeWith(parts, 'Podman without root', () => {
       log: 'truth\n',
     });
   }, 120_000);
+
+  it('that is Docker is found as well; root inside is the person, so a devcontainer works as root', async () => {
+    const run = join(home, 'docker-run');
+    const options = { env: { ...env(), XDG_RUNTIME_DIR: run }, cwd: home };
+    execFileSync('setpriv', as('mkdir', '--mode=700', run));
+    // In a network of its own: a second engine would take the first one's bridge away.
+    const daemon = ['dockerd', '--rootless', '--iptables=false', '--bridge=none', '--storage-driver=vfs'];
+    const places = [`--data-root=${home}/docker`, `--exec-root=${run}/docker`, `--pidfile=${run}/docker.pid`];
+    const script = 'rm -f /run/docker /run/containerd /run/xtables.lock; exec "$@"';
+    const kit = ['rootlesskit', '--net=host', '--copy-up=/etc', '--copy-up=/run', '--propagation=rslave'];
+    const socket = `unix://${run}/docker.sock`;
+    const whole = as(...kit, 'sh', '-c', script, 'sh', ...daemon, ...places, `--host=${socket}`);
+    const engine = spawn('unshare', ['--net', 'setpriv', ...whole], { ...options, stdio: 'ignore' });
+    try {
+      const client = { env: { ...process.env, DOCKER_HOST: socket }, timeout: 60_000 };
+      await eventually('dockerd to answer', 30_000, () => spawnSync('docker', ['version'], client).status === 0);
+      execFileSync('docker', ['load', '--quiet', '--input', join(home, 'tiny.tar')], { ...client, stdio: 'ignore' });
+      const child = as(process.execPath, CHILD, TINY, 'dev');
+      const { stdout } = await promisify(execFile)('setpriv', child, { ...options, timeout: 120_000 });
+      expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({
+        user: uid,
+        serving: expect.stringMatching(/^Docker \S+ \(rootless\) at unix:\S+ \(from its usual place\)$/),
+        plain: '0\nmine\n',
+        owners: { '.': uid, 'mine.txt': uid, made: uid, 'made/m.txt': uid, '.drover/log.jsonl': uid },
+        devcontainer: 'root\n',
+        devcontainerOwners: { 'post.txt': uid, 'dev.txt': uid },
+        log: 'truth\n',
+      });
+    } finally {
+      engine.kill();
+    }
+  }, 180_000);
 });

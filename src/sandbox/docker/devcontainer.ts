@@ -63,6 +63,11 @@ export async function upDevcontainer(tools: DevcontainerTools, engine: Engine, r
     const env = { ...cliEnv(tools.env, engine, temporary), COMPOSE_PROJECT_NAME: composeProject(id) };
     const hardened = await closedOff(config, file, { ...request, elsewhere: engine.elsewhere }, { env, temporary });
     if (hardened.leftOut.length > 0) onProgress?.(`Left out of ${shown}: ${hardened.leftOut.join('; ')}`);
+    // There only the user 0 inside is the person outside; all others may not write to the person's files.
+    if (engine.kind === 'docker' && engine.rootless && !engine.elsewhere) {
+      hardened.config.remoteUser = 'root';
+      onProgress?.('Working as root inside, who is you outside: this engine runs without root');
+    }
     const override = join(temporary, 'devcontainer.json');
     await writeFile(override, JSON.stringify(hardened.config));
     if (!('features' in hardened.config)) await seedManifest(temporary);
