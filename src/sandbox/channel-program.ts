@@ -68,16 +68,20 @@ over() {
   now; facts "$_e"
   _end="\${_stop:-exited} $_code $_from $_up"
   echo "rc $_end" >>"$_e"
+  [ -z "$_trace" ] || echo "rc $_end" >&9
   # Where there is no output, nothing has to be sent before.
   if [ -n "$_mark" ] && [ ! -s "$_o.out" ] && [ ! -s "$_o.err" ]; then echo "$_mark$_id $_end" >&4; echo "d $_id"
   else echo "e $_id $_end $_slot $_nonce $_head"; fi
 }
-_say=1 _mark=
+_say=1 _mark= _trace=
 one() {
   _e=$_live/$_id _o=$_base/exec/$_slot
   born self; _from=$_born
   claim "begun $_pid $_born $_slot $_seconds $_from" || exit 125
-  [ "$_live" = "$_base/exec" ] || echo "begun $_pid $_born $_slot $_seconds $_from $_id" >"$_o.id"
+  if [ "$_live" != "$_base/exec" ]; then
+    exec 9>"$_o.id"; _trace=yes
+    echo "begun $_pid $_born $_slot $_seconds $_from $_id" >&9
+  fi
   if [ -n "$BASH_VERSION" ]; then
     set -m
     (
@@ -86,7 +90,7 @@ one() {
       [ -z "$_env" ] || eval "$_env"
       [ -n "$_ours" ] || exec "$@"
       _script=$3; shift 4; eval "$_script"
-    ) <"$_in" >>"$_o.out" 4>&- 7>&- &
+    ) <"$_in" >>"$_o.out" 4>&- 7>&- 9>&- &
     _c=$!; set +m
     # Whoever ends it now finds it here, or has said so before we look.
     ! born $_c || echo "pid $_c $_born" >>"$_e"
@@ -98,7 +102,6 @@ one() {
     _code=$?
   fi
   over
-  [ "$_live" = "$_base/exec" ] || echo "rc $_end" >>"$_o.id"
 }
 `;
 
@@ -168,13 +171,12 @@ spare() {
   ) <&0 5>&1 >>"$_o.out" 2>>"$_o.err" &
   _c=$!; set +m
   exec </dev/null 7>&- 8>&-
-  _e=/dev/null; over >/dev/null 4>/dev/null
+  _e=/dev/null _trace=yes; over >/dev/null 4>/dev/null 9>/dev/null
   wait $_c; _code=$?
   # Where it did not begin one, the next shell that does may have written there by now.
   read -r _rest _pid _born _rest _rest _from _id _nonce _head <&9 && [ "$_pid $_born" = "$_waiter" ] || exit
   _e=$_live/$_id
   over
-  echo "rc $_end" >&9
 }
 refused() { echo "b $_id" >&7; exit 125; }
 other() { printf '%s\\n' "$_op $_id $_n $_more" >&7; exit; }
@@ -212,7 +214,8 @@ mkdir -p "$_base/exec" && mkfifo "$_pipe" || { echo "X $_base can't be written";
 _live=$_base/exec
 [ -z "$BASH_VERSION" ] || quickly
 $_shell "$_common$_writer" drover "$_base" "$_root" $$ "$_live" <"$_pipe" &
-exec 4>&1 >"$_pipe"
+[ -z "$BASH_VERSION" ] || exec 4>&1
+exec >"$_pipe"
 rm -f "$_pipe"
 born self; _series=\${_pid}_$_born
 # Before what may hold this shell up: when it is not heard again, it needs a kick.
