@@ -62,7 +62,7 @@ describeWith(await engineAvailable(), 'the network of an environment', () => {
     await rig.clear();
   });
 
-  it('“none” leads nowhere, by name or by number, with the proxy or past it', async () => {
+  it('of type none leads nowhere, by name or by number, with the proxy or past it', async () => {
     const sandbox = await acquire({ type: 'none' });
     const urls = [`http://any.test:${port}/`, `http://${PUBLIC}:${port}/`, 'http://registry.npmjs.org/'];
     expect(await fetched(sandbox, urls)).toEqual(['failed', 'failed', 'failed']);
@@ -71,7 +71,7 @@ describeWith(await engineAvailable(), 'the network of an environment', () => {
     expect(asked).toEqual([]);
   });
 
-  it('“unrestricted” leads to every public host at any port, and to nothing of this machine or its networks', async () => {
+  it('of type unrestricted leads to every public host at any port, and to nothing of this machine or its networks', async () => {
     const sandbox = await acquire({ type: 'unrestricted' });
     const open = [`http://one.test:${port}/a`, `http://two.example:${port}/b`];
     expect(await fetched(sandbox, open)).toEqual(['200', '200']);
