@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CredentialId, SessionId } from '../../src/protocol/ids.ts';
@@ -6,8 +6,11 @@ import { placeholderFor } from '../../src/vault/placeholder.ts';
 import { Desk } from '../support/desk.ts';
 import { eventsOf } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
+import { hasEnded } from '../support/play.ts';
 
 const VALUE = 'npm_e2eSecretValue0123456789';
+/** Made by chance, as a service's key is. */
+const LOOKS_SECRET = 'q7Zt4mXw9Lr2Vb8Ns5Kd';
 const LOOK = 'echo "found $NPM_TOKEN here"';
 
 /** All that Drover has written in the folder. */
@@ -95,5 +98,29 @@ describe('a vault', () => {
       /"archived_at": "20/.test(await readFile(join(desk.folder, '.drover', 'catalog.json'), 'utf8')),
     );
     expect(await written(desk.folder)).not.toMatch(/npm_(e2e|another)Secret/);
+  });
+});
+
+describe('a value that only looks like a secret', () => {
+  it('is masked until a person reveals it in the editor’s dialog, and counts for what the model reads next', async () => {
+    await using desk = await Desk.open({
+      change: async (folder) => writeFile(join(folder, '.env'), `PAYMENT_API_KEY=${LOOKS_SECRET}\n`),
+    });
+    const look = `[rehearsal:call tool=bash] ${JSON.stringify({ command: 'cat .env' })}`;
+    await desk.start(look);
+    const results = async () => eventsOf(await desk.records(), 'agent.tool_result').map((one) => JSON.stringify(one));
+    await eventually('the first result', 120_000, async () => (await results()).length === 1);
+    expect(await written(desk.folder)).not.toContain(LOOKS_SECRET);
+    await desk.panel.frame.getByText('Reveal to model').first().click({ timeout: 30_000 });
+    const question = desk.workbench.dialog(/Let the model see this/);
+    await question.getByText('stays in this session’s log').waitFor({ timeout: 20_000 });
+    await question.getByRole('button', { name: 'Reveal' }).click();
+    await desk.record('the answer', 30_000, ({ event }) => event.type === 'drover.secret_revealed');
+    await eventually('the session to be told', 60_000, () => hasEnded(desk));
+    await desk.panel.say(look);
+    await eventually('the second result', 120_000, async () => (await results()).length === 2);
+    const [before = '', after = ''] = await results();
+    expect(before).toContain('[masked: ');
+    expect(after).toContain(`PAYMENT_API_KEY=${LOOKS_SECRET}`);
   });
 });

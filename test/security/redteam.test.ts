@@ -21,6 +21,7 @@ const SAMPLE = [
   'an allowed name that is a metadata address',
   'DNS rebinding: a name that turns into loopback after the first answer',
   "the proxy's own pages",
+  "the credential's URL without a tunnel, to be sent without TLS",
   "another session's placeholder",
   'a placeholder in a large body, in pieces',
   'a redirect to another allowed host',
