@@ -32,6 +32,8 @@ type Note = z.infer<typeof Note>;
 /** What each container's guard rails were made over, kept in a folder of ours: the next window has to know it too. */
 export class GuardNotes {
   readonly #folder: string;
+  /** It is asked for twice for each call. */
+  #last: { file: string; version: string; note: Note } | undefined;
 
   constructor(cacheFolder: string) {
     this.#folder = join(cacheFolder, 'guards');
@@ -177,8 +179,16 @@ export class GuardNotes {
   }
 
   #read(sandbox: string): Note | undefined {
+    const file = this.#fileOf(sandbox);
     try {
-      return Note.parse(JSON.parse(readFileSync(this.#fileOf(sandbox), 'utf8')));
+      const { ino, size, birthtimeNs } = statSync(file, { bigint: true });
+      // Each note is a file of its own, whoever writes it.
+      const version = `${ino} ${size} ${birthtimeNs}`;
+      const last = this.#last;
+      if (last?.file === file && last.version === version) return last.note;
+      const note = Note.parse(JSON.parse(readFileSync(file, 'utf8')));
+      this.#last = { file, version, note };
+      return note;
     } catch {
       // Not a note, or half written by a process that died: its container never got ready.
       return undefined;
