@@ -131,13 +131,13 @@ describe.skipIf(!hasBrowser)('the panel and its host', { timeout: 40_000 }, () =
     await first.open(fixture);
     await first.page.getByRole('treeitem', { name: /verifier/ }).click();
     await first.page.getByRole('textbox', { name: 'Message' }).fill('half a thought');
-    await first.page.waitForTimeout(400);
-    const saved = await first.page.evaluate(() => window.saved);
-    expect(saved).toMatchObject({
+    const savedNow = () => first.page.evaluate(() => window.saved);
+    await expect.poll(savedNow, { timeout: 5_000 }).toMatchObject({
       sessionId: 'sesn_fixture' as SessionId,
       thread: fixture.child,
       draft: 'half a thought',
     });
+    const saved = await savedNow();
     const second = await desk.panel({ saved });
     await second.open(fixture);
     expect(await second.page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('half a thought');
