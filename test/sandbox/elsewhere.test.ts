@@ -69,6 +69,20 @@ describeWith(engine, 'an engine on another machine', () => {
     expect((await readdir(rig.workspace)).sort()).toEqual(['.drover', 'a.txt', 'link', 'src']);
   });
 
+  it('is left with no connection when the window closes', async () => {
+    const other = await makeRig({ env: { ...process.env, DOCKER_HOST: relay.host } });
+    try {
+      const before = relay.open;
+      await ok(await other.provider.acquire(other.owner(image)), 'true');
+      expect(relay.open).toBeGreaterThan(before);
+      await other.provider.dispose();
+      await expect.poll(() => relay.open, { timeout: 15_000 }).toBe(before);
+    } finally {
+      await rig.provider.remove({ session: other.owner(image).session, record: async () => {} }, 'the test is over');
+      await other.clear();
+    }
+  });
+
   it('has a server that sees the person’s newer files, and what it writes comes back before its answer', async () => {
     const of = rig.owner({ type: 'image', image: SAMPLE });
     const { client, ask } = await connectTo(await rig.provider.acquire(of));

@@ -229,7 +229,9 @@ done`;
 /** For programs that look at no variable, the session's authority goes into the system's own store. */
 async function trust(container: Docker.Container): Promise<void> {
   const exec = await container.exec({ Cmd: ['sh', '-c', TRUST], User: '0:0' });
-  await exec.start({ Detach: true });
+  const answer = await exec.start({ Detach: true });
+  // An answer that nobody reads keeps its connection.
+  answer.on('error', () => undefined).resume();
 }
 
 /** An engine that has much to do notices late that a program has ended. One that does not answer has ended all. */
