@@ -90,14 +90,12 @@ export class Course {
     await truncate(path, isWhole ? end - 2 * INTO_A_LINE : end);
   }
 
-  /** Leaves only the first records of that batch, whole. False if it has no more than those. */
-  async cutOff(host: HostProcess, records: number): Promise<boolean> {
+  /** Leaves only the first records of that batch, whole. It has more. */
+  async cutOff(host: HostProcess, records: number): Promise<void> {
     const { path, bytes, start } = await this.#lastBatch(host);
     let end = start;
-    for (let kept = 0; kept < records && end < bytes.length; kept += 1) end = bytes.indexOf('\n', end) + 1;
-    if (end === bytes.length) return false;
+    for (let kept = 0; kept < records; kept += 1) end = bytes.indexOf('\n', end) + 1;
     await truncate(path, end);
-    return true;
   }
 
   /** Where what a host was told last begins; nobody has acted on it. It counts as not told from now on. */

@@ -11,6 +11,8 @@ const Position = z.number().int().positive();
 export const Where = z.discriminatedUnion('kind', [
   /** Right before a batch of records is handed to the log, or right after it became durable. */
   z.object({ kind: z.literal('append'), n: Position, when: z.enum(['before', 'after']) }),
+  /** Right after the nth of the batches that have more than so many records. */
+  z.object({ kind: z.literal('batch'), n: Position, records: z.number().int().min(1) }),
   /** So many ms after a call was recorded as started. */
   z.object({ kind: z.literal('running'), n: Position, ms: z.number() }),
   /** So many ms after a sandbox was announced. */

@@ -19,7 +19,7 @@ export type Point =
   | { kind: 'again'; every: number }
   /** Container and host die, and of what the host wrote last only this share is on the disk. */
   | { kind: 'torn'; n: number; share: number }
-  /** The same, but it is whole records that are on the disk: the first of several of one write. */
+  /** The same, but it is whole records that are on the disk: the first of several of one write of more than those. */
   | { kind: 'cut'; n: number; records: number }
   /** A request to the model fails, counted from 0. */
   | { kind: 'fault'; request: number; fault: Fault }
@@ -50,7 +50,7 @@ export function nameOf(point: Point): string {
     case 'torn':
       return `${point.share * 100} % of append ${point.n} on the disk`;
     case 'cut':
-      return `${point.records} records of append ${point.n} on the disk`;
+      return `${point.records} records on the disk of append ${point.n} of those with more`;
     case 'fault':
       return `${point.fault.kind} in request ${point.request}`;
     case 'pause':
@@ -62,6 +62,8 @@ function nameOfPlace(where: Where): string {
   switch (where.kind) {
     case 'append':
       return `${where.when} append ${where.n}`;
+    case 'batch':
+      return `after append ${where.n} of those with more than ${where.records} records`;
     case 'opening':
       return `at clock ${where.n} of the opening`;
     default:
@@ -169,25 +171,22 @@ function again({ every }: Extract<Point, { kind: 'again' }>, folder: string, { u
 }
 
 function torn({ n, share }: Extract<Point, { kind: 'torn' }>, folder: string, { url }: Rig) {
-  const tear = async (course: Course, host: HostProcess) => {
-    await course.tearOff(host, share);
-    return true;
-  };
-  return play(folder, { url }, powerFailure(n, tear), { torn: true, deadContainer: true });
+  const act = powerFailure({ kind: 'append', n, when: 'after' }, (course, host) => course.tearOff(host, share));
+  return play(folder, { url }, act, { torn: true, deadContainer: true });
 }
 
 function cut({ n, records }: Extract<Point, { kind: 'cut' }>, folder: string, { url }: Rig) {
-  const act = powerFailure(n, (course, host) => course.cutOff(host, records));
+  const act = powerFailure({ kind: 'batch', n, records }, (course, host) => course.cutOff(host, records));
   return play(folder, { url }, act, { deadContainer: true });
 }
 
-/** `lose` takes from the disk what was not on it yet; false: there was nothing to take. */
-function powerFailure(n: number, lose: (course: Course, host: HostProcess) => Promise<boolean>) {
+/** `lose` takes from the disk what was not on it yet. */
+function powerFailure(where: Where, lose: (course: Course, host: HostProcess) => Promise<void>) {
   return async (course: Course) => {
-    const host = course.start({ where: { kind: 'append', n, when: 'after' }, act: 'reboot' });
+    const host = course.start({ where, act: 'reboot' });
     const problems = await endOf(host, 'killed');
-    const isLost = host.has('strikes') && (await lose(course, host));
-    if (!isLost) return problems.length > 0 ? problems : undefined;
+    if (!host.has('strikes')) return problems.length > 0 ? problems : undefined;
+    await lose(course, host);
     return [...problems, ...(await endOf(course.start(), 'done'))];
   };
 }

@@ -36,6 +36,10 @@ const every = (step: number, from: number, to: number): number[] =>
 const append = (n: number, when: 'before' | 'after'): Where => ({ kind: 'append', n, when });
 const strike = (where: Where, act: Exclude<Act, 'stop'>): Point => ({ kind: 'once', strike: { where, act } });
 
+/** What belongs together is not always written together: the last one, that another run may not have, is left out. */
+const cuts = (sizes: readonly number[], records: number): Point[] =>
+  upTo(Math.max(1, sizes.filter((size) => size > records).length - 1)).map((n) => ({ kind: 'cut', n, records }));
+
 /** All ways to strike a session, and in each every point there is. */
 export const GROUPS: readonly Group[] = [
   {
@@ -87,8 +91,7 @@ export const GROUPS: readonly Group[] = [
   },
   {
     name: 'the power fails between two records of a write',
-    points: ({ sizes }) =>
-      sizes.flatMap((size, index) => upTo(size - 1).map((records) => ({ kind: 'cut', n: index + 1, records }))),
+    points: ({ sizes }) => upTo(Math.max(...sizes) - 1).flatMap((records) => cuts(sizes, records)),
     sample: 16,
   },
   { name: 'the model’s answer breaks off', points: faults, sample: 16 },

@@ -17,6 +17,8 @@ export class Striker implements Watch {
   #strike: Strike | undefined;
   #before = 0;
   #after = 0;
+  /** Those with more records than the strike asks for. */
+  #batches = 0;
   #opening = 0;
   readonly #begun = { running: 0, provisioning: 0 };
 
@@ -40,6 +42,7 @@ export class Striker implements Watch {
       if (type === 'drover.sandbox_provisioning') this.#later('provisioning');
     }
     this.#at((where) => where.kind === 'append' && where.when === 'after' && where.n === this.#after);
+    this.#at((where) => where.kind === 'batch' && where.records < records.length && where.n === ++this.#batches);
   }
 
   opening(): void {
