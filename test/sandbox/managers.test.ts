@@ -4,7 +4,14 @@ import type { Packages } from '../../src/protocol/environment.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { type Available, describeWith, docker, engineAvailable } from '../support/engine.ts';
 import { tcpRelay } from '../support/tcp-relay.ts';
-import { canMakeManagers, MANAGERS, makeManagersImage, openRegistries, type Registries } from './registries.ts';
+import {
+  canMakeManagers,
+  HOST_NAMES,
+  MANAGERS,
+  makeManagersImage,
+  openRegistries,
+  type Registries,
+} from './registries.ts';
 import { makeImages, makeRig, type Rig, sh, textOf } from './rig.ts';
 
 /** Where the stand-in registries listen. */
@@ -53,7 +60,7 @@ describeWith(parts, 'real package managers', () => {
     const sandbox = await rig.provider.acquire(rig.owner(image(packages)));
     const said = await sh(sandbox, 'say-apt; say-gem; python3 -c "import drover_demo"');
     expect(textOf(said.stdout)).toBe('apt 1.1\ngem 1.1\npip 1.1\n');
-    const hosts = ['deb.debian.org', 'files.pythonhosted.org', 'index.rubygems.org', 'pypi.org'];
+    const hosts = [HOST_NAMES.apt, HOST_NAMES.pipFiles, HOST_NAMES.gem, HOST_NAMES.pip];
     expect([...new Set(registries.asked.map((one) => one.split(' ')[0]))].sort()).toEqual(hosts);
     // What only the installing needed is not left behind.
     expect(textOf((await sh(sandbox, 'ls /var/lib/apt/lists')).stdout)).toBe('');

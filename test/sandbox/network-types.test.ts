@@ -7,6 +7,7 @@ import type { Networking } from '../../src/protocol/environment.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createEgress } from '../../src/vault/proxy.ts';
 import { describeWith, engineAvailable } from '../support/engine.ts';
+import { HOST_NAMES } from './registries.ts';
 import { makeImages, makeRig, type Rig, SAMPLE, sh, textOf } from './rig.ts';
 
 /** Where the stand-ins for public hosts listen: of all private addresses the only one that is excepted. */
@@ -64,7 +65,7 @@ describeWith(await engineAvailable(), 'the network of an environment', () => {
 
   it('of type none leads nowhere, by name or by number, with the proxy or past it', async () => {
     const sandbox = await acquire({ type: 'none' });
-    const urls = [`http://any.test:${port}/`, `http://${PUBLIC}:${port}/`, 'http://registry.npmjs.org/'];
+    const urls = [`http://any.test:${port}/`, `http://${PUBLIC}:${port}/`, `http://${HOST_NAMES.npm}/`];
     expect(await fetched(sandbox, urls)).toEqual(['failed', 'failed', 'failed']);
     const past = 'env -u HTTP_PROXY -u http_proxy -u NODE_USE_ENV_PROXY';
     expect(await fetched(sandbox, urls, past)).toEqual(['failed', 'failed', 'failed']);

@@ -8,6 +8,16 @@ import { SessionAuthority } from '../../src/vault/proxy/authority.ts';
 import { docker } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
 
+const on = (domain: string, name: string): string => `${name}.${domain}`;
+/** What the managers ask by themselves, and what an environment that allows packages lets them. */
+export const HOST_NAMES = {
+  apt: on('debian.org', 'deb'),
+  gem: on('rubygems.org', 'index'),
+  npm: on('npmjs.org', 'registry'),
+  pip: 'pypi.org',
+  pipFiles: on('pythonhosted.org', 'files'),
+};
+
 /** Debian with apt, pip and gem, whose apt trusts one repository that is not signed. */
 export const MANAGERS = 'drover-managers:latest';
 
@@ -18,12 +28,12 @@ export const canMakeManagers = (): boolean =>
 /** From Debian's packages, in about a minute; kept on the engine for the next run. */
 export function makeManagersImage(): void {
   if (docker('images', '--quiet', MANAGERS) !== '') return;
-  const sources = 'echo "deb [trusted=yes] http://deb.debian.org/demo ./" >"$1/etc/apt/sources.list"';
+  const sources = `echo "deb [trusted=yes] http://${HOST_NAMES.apt}/demo ./" >"$1/etc/apt/sources.list"`;
   const lean = ['doc', 'man', 'locale'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`);
   const made = [
     ...['mmdebstrap', '--quiet', '--mode=root', '--variant=apt', '--include=python3-pip,ruby,ca-certificates'],
     ...[...lean, '--aptopt=Acquire::Languages "none"', `--customize-hook=${sources}`, 'bookworm', '-'],
-    'deb http://deb.debian.org/debian bookworm main',
+    `deb http://${HOST_NAMES.apt}/debian bookworm main`,
   ];
   const quoted = made.map((word) => `'${word}'`).join(' ');
   execFileSync('sh', ['-c', `${quoted} | docker import -c 'ENV PATH=${PATH}' - ${MANAGERS}`], {
@@ -38,7 +48,7 @@ const CONTENT = String.raw`
 set -e
 site() { mkdir -p "/site/$1"; cd "/site/$1"; }
 
-site deb.debian.org/demo
+site ${HOST_NAMES.apt}/demo
 for version in 1.1 1.2; do
   mkdir -p /deb/DEBIAN /deb/usr/bin
   printf '#!/bin/sh\necho apt %s\n' $version >/deb/usr/bin/say-apt; chmod 755 /deb/usr/bin/say-apt
@@ -49,7 +59,7 @@ for version in 1.1 1.2; do
 done
 printf 'SHA256:\n %s %s Packages\n' $(sha256sum Packages | cut -d' ' -f1) $(stat -c %s Packages) >Release
 
-site index.rubygems.org
+site ${HOST_NAMES.gem}
 mkdir -p gems bin info
 for version in 1.1 1.2; do
   printf '#!/usr/bin/env ruby\nputs "gem %s"\n' $version >bin/say-gem; chmod 755 bin/say-gem
@@ -75,9 +85,9 @@ for version in VERSIONS:
         archive.writestr(f'{about}/METADATA', f'Metadata-Version: 2.1\nName: drover-demo\nVersion: {version}\n')
         archive.writestr(f'{about}/WHEEL', 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
         archive.writestr(f'{about}/RECORD', '')
-    put(f'files.pythonhosted.org/{name}', wheel.getvalue())
-    links += f'<a href="https://files.pythonhosted.org/{name}">{name}</a>\n'
-put('pypi.org/simple/drover-demo/index.html', f'<!DOCTYPE html><html><body>{links}</body></html>')
+    put(f'${HOST_NAMES.pipFiles}/{name}', wheel.getvalue())
+    links += f'<a href="https://${HOST_NAMES.pipFiles}/{name}">{name}</a>\n'
+put('${HOST_NAMES.pip}/simple/drover-demo/index.html', f'<!DOCTYPE html><html><body>{links}</body></html>')
 npm = {'name': 'drover-demo', 'dist-tags': {'latest': '1.2.0'}, 'versions': {}}
 for version in ('1.1.0', '1.2.0'):
     about, packed = {'name': 'drover-demo', 'version': version, 'bin': {'say-npm': 'say.js'}}, io.BytesIO()
@@ -87,13 +97,13 @@ for version in ('1.1.0', '1.2.0'):
             entry.size, entry.mode = len(text), 0o755
             archive.addfile(entry, io.BytesIO(text.encode()))
     data = packed.getvalue()
-    put(f'registry.npmjs.org/drover-demo/-/drover-demo-{version}.tgz', data)
+    put(f'${HOST_NAMES.npm}/drover-demo/-/drover-demo-{version}.tgz', data)
     about['dist'] = {
-        'tarball': f'https://registry.npmjs.org/drover-demo/-/drover-demo-{version}.tgz',
+        'tarball': f'https://${HOST_NAMES.npm}/drover-demo/-/drover-demo-{version}.tgz',
         'integrity': 'sha512-' + base64.b64encode(hashlib.sha512(data).digest()).decode(),
     }
     npm['versions'][version] = about
-put('registry.npmjs.org/drover-demo/index.html', json.dumps(npm))
+put('${HOST_NAMES.npm}/drover-demo/index.html', json.dumps(npm))
 END
 `;
 
@@ -148,4 +158,4 @@ export async function openRegistries(address: string): Promise<Registries> {
   };
 }
 
-const TYPES: Readonly<Record<string, string>> = { 'registry.npmjs.org': 'application/json' };
+const TYPES: Readonly<Record<string, string>> = { [HOST_NAMES.npm]: 'application/json' };
