@@ -28,6 +28,8 @@ const READY_MS = 15_000;
 /** A relay that dies is started again, not more often than this in a row. */
 const RESTARTS = 5;
 const RESTART_MS = 300;
+/** What can wait does so until the calls have begun that a container was found again for. */
+const LATER_MS = 1000;
 /** So often an exec is asked whether it has ended, every `RESTART_MS`. */
 const NOTICED_LATE = 20;
 /** The exit code of a relay that another one has told to end. */
@@ -50,6 +52,7 @@ export class WayOut {
   readonly #folder: string | undefined;
   readonly #contents: readonly Content[];
   readonly #door: Server | undefined;
+  readonly #foundAgain: boolean;
   #stream: Duplex | undefined;
   /** The first start, when the engine told of the container: true if it went well. */
   #early: Promise<boolean> | undefined;
@@ -59,12 +62,13 @@ export class WayOut {
   private constructor(
     gate: Gate,
     contents: readonly Content[],
-    { folder, door }: { folder?: string; door?: Server | undefined },
+    { folder, door, foundAgain }: { folder?: string; door?: Server | undefined; foundAgain: boolean },
   ) {
     this.#gate = gate;
     this.#contents = contents;
     this.#folder = folder;
     this.#door = door;
+    this.#foundAgain = foundAgain;
   }
 
   /** `container`: one that is found again, whose variables have the proxy's token. */
@@ -72,11 +76,12 @@ export class WayOut {
     const token = container ? tokenIn((await container.inspect()).Config.Env) : undefined;
     const gate = await options.egress.open(options.session, token);
     const folder = folderOf(options.cacheFolder, options.id);
+    const foundAgain = container !== undefined;
     try {
       const contents = await contentsFor(gate, options.engine);
-      if (options.engine.elsewhere) return new WayOut(gate, contents, {});
+      if (options.engine.elsewhere) return new WayOut(gate, contents, { foundAgain });
       await furnish(folder, contents);
-      return new WayOut(gate, contents, { folder, door: await openDoor(gate, join(folder, SOCKET)) });
+      return new WayOut(gate, contents, { folder, door: await openDoor(gate, join(folder, SOCKET)), foundAgain });
     } catch (error) {
       await gate.close();
       throw error;
@@ -203,8 +208,14 @@ export class WayOut {
     const timer = setTimeout(() => stream.destroy(new Error('the relay did not start')), READY_MS);
     await ready.promise.finally(() => clearTimeout(timer));
     // Beside what comes next: who looks at the variables does not need it.
-    if (!becomesImage) void trust(container).catch(() => undefined);
+    if (!becomesImage) void this.#trust(container).catch(() => undefined);
     this.#restarts = 0;
+  }
+
+  /** A container that is found again trusts the same key already, and somebody waits for it. */
+  async #trust(container: Docker.Container): Promise<void> {
+    if (this.#foundAgain) await sleep(LATER_MS, undefined, { ref: false });
+    if (!this.#closed) await trust(container);
   }
 
   /** A relay that died is started again while its container runs; not one that made room for another window's. */
