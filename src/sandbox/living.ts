@@ -131,3 +131,23 @@ export const withCare = (process: LivingProcess, during: LivingProcess['during']
   during,
   stop: (reason) => process.stop(reason),
 });
+
+/** The programs of one sandbox that have not ended. */
+export class LivingSet<L extends LivingProcess> {
+  readonly #living = new Set<L>();
+
+  add(living: L): L {
+    this.#living.add(living);
+    void living.ended.then(() => this.#living.delete(living));
+    return living;
+  }
+
+  /** Never throws. */
+  async stop(reason: string): Promise<void> {
+    await Promise.all([...this.#living].map((living) => living.stop(reason)));
+  }
+
+  [Symbol.iterator](): IterableIterator<L> {
+    return this.#living.values();
+  }
+}

@@ -1,29 +1,9 @@
 import type { CredentialId, VaultId } from '../protocol/ids.ts';
+import type { McpTokens } from '../protocol/mcp-tokens.ts';
 import { type Credential, credentialName, mcpServerKey } from '../protocol/vault.ts';
 import { LoginRefused, refreshTokens } from './token-endpoint.ts';
 import { VaultError, valueFields } from './values.ts';
 import type { Vaults } from './vault.ts';
-
-/** What one request to an MCP server is sent with. */
-export interface McpToken {
-  credentialId: CredentialId;
-  /** Of this request: not to be kept. */
-  token: string;
-  /**
-   * A newer one, after the server refused this one; undefined if there is none, so that asking again is of no use.
-   * Throws as `tokenFor`.
-   */
-  refreshed(): Promise<string | undefined>;
-}
-
-/** The tokens one session has for its MCP servers. */
-export interface McpTokens {
-  /**
-   * Undefined: no vault of the session has one for this server. Throws `VaultError`, a sentence for a person, where there
-   * is one that can't be used: its login is over, or its authorization server can't be asked now.
-   */
-  tokenFor(url: string): Promise<McpToken | undefined>;
-}
 
 /** A token is renewed this long before it expires, in ms: a request with it takes a while, and clocks differ. */
 const BEFORE_MS = 60_000;

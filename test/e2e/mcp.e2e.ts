@@ -1,6 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Frame } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { startRehearsal } from '../../src/rehearsal/server.ts';
 import { AuthorizationServer } from '../support/authorization-server.ts';
@@ -9,28 +8,12 @@ import { eventsOf } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { allowButton, hasEnded } from '../support/play.ts';
 import { ProtectedMcp } from '../support/protected-mcp.ts';
+import { heardBy, written } from '../support/traces.ts';
 
 const KEY = 'sk-ant-e2e-mcp-0123456789-abcdefghij';
 const MODEL = 'claude-sonnet-5-5';
 const TOKEN = 'weather_e2eBearerToken0123456789';
 const AGENT = 'Developer, trusts the sandbox';
-
-/** All that Drover has written in the folder. */
-async function written(folder: string): Promise<string> {
-  const root = join(folder, '.drover');
-  const files = (await readdir(root, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-  return (await Promise.all(files.map((file) => readFile(join(file.parentPath, file.name), 'latin1')))).join('\n');
-}
-
-declare global {
-  interface Window {
-    heard?: string;
-  }
-}
-
-/** What a page was told, and what it shows. */
-const heardBy = (frame: Frame): Promise<string> =>
-  frame.evaluate(() => `${window.heard ?? ''}${document.documentElement.outerHTML}`).catch(() => '');
 
 async function answer({ workbench }: Desk, prompt: string, text: string): Promise<void> {
   await workbench.page.locator('.quick-input-widget', { hasText: prompt }).waitFor({ timeout: 20_000 });

@@ -1,13 +1,13 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Docker from 'dockerode';
-import type { Frame } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { startRehearsal } from '../../src/rehearsal/server.ts';
 import { Desk } from '../support/desk.ts';
 import { eventsOf } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { hasEnded } from '../support/play.ts';
+import { heardBy, written } from '../support/traces.ts';
 
 const KEY = 'sk-ant-e2e-0123456789-abcdefghij-KLMNOPQRST';
 const MODEL = 'claude-sonnet-5-5';
@@ -24,23 +24,6 @@ async function hostile(folder: string): Promise<void> {
     '{localEnv:ANTHROPIC_API_KEY}"},';
   await writeFile(path, before.replace(/\{/, `{ ${wants}`));
 }
-
-/** All that Drover has written in the folder. */
-async function written(folder: string): Promise<string> {
-  const root = join(folder, '.drover');
-  const files = (await readdir(root, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-  return (await Promise.all(files.map((file) => readFile(join(file.parentPath, file.name), 'latin1')))).join('\n');
-}
-
-declare global {
-  interface Window {
-    heard?: string;
-  }
-}
-
-/** What a page was told, and what it shows. */
-const heardBy = (frame: Frame): Promise<string> =>
-  frame.evaluate(() => `${window.heard ?? ''}${document.documentElement.outerHTML}`).catch(() => '');
 
 /** The key as it is, and as base64 at each alignment has it. */
 const forms = [

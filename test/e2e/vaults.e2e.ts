@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CredentialId, SessionId } from '../../src/protocol/ids.ts';
@@ -7,18 +7,12 @@ import { Desk } from '../support/desk.ts';
 import { eventsOf } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { hasEnded } from '../support/play.ts';
+import { written } from '../support/traces.ts';
 
 const VALUE = 'npm_e2eSecretValue0123456789';
 /** Made by chance, as a service's key is. */
 const LOOKS_SECRET = 'q7Zt4mXw9Lr2Vb8Ns5Kd';
 const LOOK = 'echo "found $NPM_TOKEN here"';
-
-/** All that Drover has written in the folder. */
-async function written(folder: string): Promise<string> {
-  const root = join(folder, '.drover');
-  const files = (await readdir(root, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-  return (await Promise.all(files.map((file) => readFile(join(file.parentPath, file.name), 'latin1')))).join('\n');
-}
 
 /** Answers the box that asks this, once it is there: the one before it may still be on the screen. */
 async function answer({ workbench }: Desk, prompt: string, text: string): Promise<void> {

@@ -10,6 +10,7 @@ import { type Available, describeWith, docker, engineAvailable } from '../suppor
 import { eventually } from '../support/eventually.ts';
 import { makeFolder } from '../support/temp.ts';
 import { makeImages, TINY } from './rig.ts';
+import { asThePerson } from './user-seen.ts';
 
 const CHILD = fileURLToPath(new URL('./user-child.ts', import.meta.url));
 const USER = 'drover-rootless';
@@ -88,17 +89,9 @@ describeWith(parts, 'an engine without root', () => {
     const { stdout } = await promisify(execFile)('setpriv', as(process.execPath, CHILD, IMAGE, 'dev'), options());
     const { workspace, ...seen } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
     expect(workspace).toMatch(/^drover-ws-/);
-    expect(seen).toEqual({
-      user: uid,
-      serving: expect.stringMatching(/^Podman \S+ \(rootless\) at unix:\S+ \(from its usual place\)$/),
-      // The sessions' logs are hidden: not even a copy of them is there.
-      plain: `${uid}\nmine\n`,
-      owners: { '.': uid, 'mine.txt': uid, made: uid, 'made/m.txt': uid, '.drover/log.jsonl': uid },
-      open: { 'open.txt': uid },
-      devcontainer: 'dev\n',
-      devcontainerOwners: { 'post.txt': uid, 'dev.txt': uid },
-      log: 'truth\n',
-    });
+    expect(seen).toEqual(
+      asThePerson(uid, expect.stringMatching(/^Podman \S+ \(rootless\) at unix:\S+ \(from its usual place\)$/)),
+    );
   }, 120_000);
 
   it('that is Docker is found as well; root inside is the person, so a devcontainer works as root', async () => {

@@ -7,6 +7,7 @@ import { ensureSampleImage } from '../../scripts/image.mjs';
 import { type Available, describeWith, engineAvailable, removeDevcontainerImages } from '../support/engine.ts';
 import { makeFolder } from '../support/temp.ts';
 import { makeImages, SAMPLE } from './rig.ts';
+import { asThePerson } from './user-seen.ts';
 
 const CHILD = fileURLToPath(new URL('./user-child.ts', import.meta.url));
 const SOCKET = '/var/run/docker.sock';
@@ -57,15 +58,6 @@ describeWith(parts, 'a person who is not root but may use the engine', () => {
     const uid = Number(text('id', '-u', USER));
     const { workspace, ...seen } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
     removeDevcontainerImages(workspace);
-    expect(seen).toEqual({
-      user: uid,
-      serving: expect.stringContaining(`at unix://${SOCKET} (from DOCKER_HOST)`),
-      plain: `${uid}\nmine\n`,
-      owners: { '.': uid, 'mine.txt': uid, made: uid, 'made/m.txt': uid, '.drover/log.jsonl': uid },
-      open: { 'open.txt': uid },
-      devcontainer: 'dev\n',
-      devcontainerOwners: { 'post.txt': uid, 'dev.txt': uid },
-      log: 'truth\n',
-    });
+    expect(seen).toEqual(asThePerson(uid, expect.stringContaining(`at unix://${SOCKET} (from DOCKER_HOST)`)));
   }, 120_000);
 });

@@ -5,7 +5,7 @@ import { Channel, ChannelEnded } from '../channel.ts';
 import { ChannelCalls } from '../channel-calls.ts';
 import { channelArgv } from '../channel-program.ts';
 import type { LivingSandbox } from '../hands.ts';
-import type { Living } from '../living.ts';
+import { type Living, LivingSet } from '../living.ts';
 import { endArgv, openArgv, sweepArgv } from '../living-program.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
 import {
@@ -43,7 +43,7 @@ export class ContainerSandbox implements LivingSandbox {
   readonly #options: ContainerOptions;
   readonly #calls: ChannelCalls;
   /** What was opened and has not ended. */
-  readonly #living = new Set<Living>();
+  readonly #living = new LivingSet<Living>();
   #lost: string | undefined;
 
   constructor(options: ContainerOptions) {
@@ -74,15 +74,12 @@ export class ContainerSandbox implements LivingSandbox {
     const { container } = this.#options;
     const { exec, stream } = await this.#exec(openArgv(this.#base, { executionId, cwd, argv }), env);
     const kill = () => this.#end(endArgv(this.#base, executionId));
-    const living = livingExec({ executionId, container, exec, stream, kill });
-    this.#living.add(living);
-    void living.ended.then(() => this.#living.delete(living));
-    return living;
+    return this.#living.add(livingExec({ executionId, container, exec, stream, kill }));
   }
 
   /** Ends what was opened. Never throws. */
-  async stopOpened(reason: string): Promise<void> {
-    await Promise.all([...this.#living].map((living) => living.stop(reason)));
+  stopOpened(reason: string): Promise<void> {
+    return this.#living.stop(reason);
   }
 
   /** Ends what a process that is no more has opened. What can't be ended now the next one tries again. */

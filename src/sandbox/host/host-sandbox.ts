@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionId, SandboxId } from '../../protocol/ids.ts';
 import { Collector } from '../collect.ts';
 import type { LivingSandbox } from '../hands.ts';
-import { livingChild } from '../living.ts';
+import { LivingSet, livingChild } from '../living.ts';
 import { endArgv, openArgv, sweepArgv } from '../living-program.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
 import { followArgv, lookArgv, type RunnerCall, runArgv, stopArgv } from '../runner.ts';
@@ -44,7 +44,7 @@ export class HostSandbox implements LivingSandbox {
   readonly lost = false;
   readonly #options: HostSandboxOptions;
   /** What was opened and has not ended. */
-  readonly #living = new Set<LivingProcess>();
+  readonly #living = new LivingSet();
 
   constructor(options: HostSandboxOptions) {
     this.id = options.id;
@@ -82,15 +82,12 @@ export class HostSandbox implements LivingSandbox {
   async open({ executionId, argv, cwd = this.workspace, env }: OpenRequest): Promise<LivingProcess> {
     const { folder } = this.#options;
     const child = this.#spawn(openArgv(folder, { executionId, cwd, argv }), env);
-    const living = livingChild(child, { executionId, kill: () => this.#end(endArgv(folder, executionId)) });
-    this.#living.add(living);
-    void living.ended.then(() => this.#living.delete(living));
-    return living;
+    return this.#living.add(livingChild(child, { executionId, kill: () => this.#end(endArgv(folder, executionId)) }));
   }
 
   /** Ends what was opened. Never throws. */
-  async stopOpened(reason: string): Promise<void> {
-    await Promise.all([...this.#living].map((living) => living.stop(reason)));
+  stopOpened(reason: string): Promise<void> {
+    return this.#living.stop(reason);
   }
 
   /** Ends what a process that is no more has opened. Never throws. */

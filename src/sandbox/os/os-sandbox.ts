@@ -8,7 +8,7 @@ import { Collector } from '../collect.ts';
 import { filledIn } from '../fill-in.ts';
 import { identities } from '../guard-rails.ts';
 import type { LivingSandbox } from '../hands.ts';
-import { type Living, livingChild, withCare } from '../living.ts';
+import { type Living, LivingSet, livingChild, withCare } from '../living.ts';
 import { openArgv } from '../living-program.ts';
 import { NO_TERMINAL } from '../no-terminal.ts';
 import { passedEnv } from '../passed-env.ts';
@@ -57,7 +57,7 @@ export class OsSandbox implements LivingSandbox {
   readonly #leftovers: Leftovers;
   readonly #opened: Leftovers;
   /** What was opened and has not ended. */
-  readonly #living = new Set<Living>();
+  readonly #living = new LivingSet<Living>();
 
   constructor(options: OsSandboxOptions) {
     this.id = options.id;
@@ -142,10 +142,9 @@ export class OsSandbox implements LivingSandbox {
     const guarded = this.#guarded();
     const { child, done } = await this.#spawn(openArgv(folder, { executionId, cwd, argv }), { ...env }, executionId);
     if (child.pid !== undefined) this.#opened.note(executionId, child.pid);
-    const living = livingChild(child, { executionId, kill: async () => this.#opened.end(executionId) });
-    this.#living.add(living);
+    const kill = async () => this.#opened.end(executionId);
+    const living = this.#living.add(livingChild(child, { executionId, kill }));
     void living.ended.then(() => {
-      this.#living.delete(living);
       this.#opened.forget(executionId);
       done();
     });
@@ -164,8 +163,8 @@ export class OsSandbox implements LivingSandbox {
   }
 
   /** Ends what was opened. Never throws. */
-  async stopOpened(reason: string): Promise<void> {
-    await Promise.all([...this.#living].map((living) => living.stop(reason)));
+  stopOpened(reason: string): Promise<void> {
+    return this.#living.stop(reason);
   }
 
   /** Ends everything that runs in it. */

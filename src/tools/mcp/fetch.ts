@@ -1,9 +1,9 @@
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { messageOf } from '../../protocol/errors.ts';
 import type { McpUrlServer } from '../../protocol/mcp.ts';
+import type { McpToken, McpTokens } from '../../protocol/mcp-tokens.ts';
 import { McpFailed } from '../mcp.ts';
 import type { Exchange } from './ledger.ts';
-import type { McpToken, McpTokens } from './tokens.ts';
 
 /** Bytes of one answer. A stream that a server keeps open for its own messages has no limit. */
 const MOST_BYTES = 64 * 1024 * 1024;

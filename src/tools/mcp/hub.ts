@@ -1,6 +1,7 @@
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { VaultId } from '../../protocol/ids.ts';
 import type { McpServer, McpStdioServer } from '../../protocol/mcp.ts';
+import type { McpTokens } from '../../protocol/mcp-tokens.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Mcp, McpFailed, type McpOffer, type McpUse } from '../mcp.ts';
 import type { Outcome, ToolContext } from '../tools.ts';
@@ -8,7 +9,6 @@ import { Connection, type Limits, SessionGone } from './connection.ts';
 import { HttpTransport } from './http.ts';
 import { ledgerDraft, onBehalfOf } from './ledger.ts';
 import { why } from './outcome.ts';
-import type { McpTokens } from './tokens.ts';
 import type { McpConnector, McpTransport } from './transport.ts';
 
 /** ms a connection nobody uses is kept: the next turn of its session finds it, and need not wait. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CredentialId } from '../../../src/protocol/ids.ts';
 import { eventsOf } from '../../support/events.ts';
 import { said } from '../../support/mcp-server.ts';
 import { ALLOW, callTask, onlyCall, open, serve, shownTo, words } from './kit.ts';
@@ -8,7 +9,7 @@ describe('a login', () => {
     tokens: () => ({
       tokenFor: async (url: string) =>
         url.endsWith('/mcp')
-          ? { credentialId: 'vcrd_1', token: tokens.now, refreshed: async () => tokens.next }
+          ? { credentialId: CredentialId.parse('vcrd_1'), token: tokens.now, refreshed: async () => tokens.next }
           : undefined,
     }),
   });
